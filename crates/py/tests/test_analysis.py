@@ -105,6 +105,17 @@ def test_remedies_make_the_answer_yes() -> None:
     assert sw.analyze(three(1_500_000), "strong-edf", remedies=True).answer.remedies is None
 
 
+def test_priorities_that_would_do_come_with_the_remedies() -> None:
+    def two(first: int, second: int) -> sw.TaskSet:
+        times = (("a", "2ms", "3ms", first), ("b", "4ms", "8ms", second))
+        tasks = [sw.Task(name, cost, "10ms", deadline=due, priority=number) for name, cost, due, number in times]
+        return sw.TaskSet(tasks, cpus=1)
+
+    remedies = sw.analyze(two(2, 1), "g-fp", remedies=True).answer.remedies
+    assert remedies is not None and remedies.changes[0].priorities == ("a", "b")
+    assert sw.analyze(two(1, 2), "g-fp").answer.verdict == "schedulable"
+
+
 def test_what_has_no_guarantee_is_refused() -> None:
     tasks = [sw.Task(name, "6ms", "10ms", affinity=cpus) for name, cpus in zip("abc", ("0-1", "1-2", "0,2"), strict=True)]
     admission = sw.analyze(sw.TaskSet(tasks, cpus=3), "weak-edf").admission
@@ -130,7 +141,7 @@ def test_scales_and_assignments_come_on_request(rover: sw.TaskSet) -> None:
 
 def test_the_loss_by_affinities_names_its_bottleneck_and_the_best_change() -> None:
     tasks = [sw.Task("a", "2ms", "4ms", affinity="0"), sw.Task("b", "3ms", "4ms", affinity="0"), sw.Task("c", "1ms", "4ms")]
-    loss = sw.analyze(sw.TaskSet(tasks, cpus=2, reserve=0), "strong-edf", assign=True).affinity_loss
+    loss = sw.analyze(sw.TaskSet(tasks, cpus=2, reserve=0.0), "strong-edf", assign=True).affinity_loss
     assert loss is not None and loss.bottleneck is not None
     assert (loss.factor, loss.factor_without) == (Fraction(4, 5), Fraction(4, 3))
     assert loss.bottleneck.tasks == ("a", "b") and loss.bottleneck.cpus == "0"

@@ -3,6 +3,7 @@
 use shiftwork_model::{CpuSet, Share, Span};
 
 use super::interference::Interferer;
+use crate::exact::whole;
 use crate::{NotShown, Outcome, Ranked};
 
 /// A task with its priority and the CPUs it may use.
@@ -24,14 +25,10 @@ pub(super) fn by_priority(
 ) -> Outcome<NotShown, Vec<Span>> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&place| tasks[place].ranked.priority);
-    let mut known = Vec::with_capacity(tasks.len());
-    for (place, bound) in tasks.iter().enumerate() {
-        let task = Interferer::until_deadline(&bound.ranked.task, supply);
-        match task.filter(|_| !bound.cpus.is_empty()) {
-            Some(task) => known.push(task),
-            None => return Outcome::Fail(NotShown { place }),
-        }
-    }
+    let mut known = match until_deadlines(tasks, supply) {
+        Ok(known) => known,
+        Err(unshown) => return Outcome::Fail(unshown),
+    };
     for place in order {
         match response(place, &known) {
             None => return Outcome::StepLimit,
@@ -44,4 +41,27 @@ pub(super) fn by_priority(
     }
     let bounds = known.iter().map(|task| Span::from_ns(task.response));
     Outcome::Pass(bounds.collect())
+}
+
+/// Whether the task at this place is in time if nothing is known of the others but that they are; `None` when out of
+/// steps.
+pub(super) fn in_time(
+    tasks: &[Bound],
+    place: usize,
+    response: impl FnOnce(usize, &[Interferer]) -> Option<u64>,
+) -> Option<bool> {
+    match until_deadlines(tasks, whole()) {
+        Ok(known) => Some(response(place, &known)? <= known[place].response),
+        Err(_) => Some(false),
+    }
+}
+
+/// What is known before any response time is.
+fn until_deadlines(tasks: &[Bound], supply: Share) -> Result<Vec<Interferer>, NotShown> {
+    let known = tasks.iter().enumerate().map(|(place, bound)| {
+        let task = Interferer::until_deadline(&bound.ranked.task, supply);
+        task.filter(|_| !bound.cpus.is_empty())
+            .ok_or(NotShown { place })
+    });
+    known.collect()
 }

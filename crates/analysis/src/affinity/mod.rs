@@ -27,9 +27,11 @@ pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::{Unavailable, laminar_tardiness, laminar_tardiness_beside};
 pub use loss::{AffinityLoss, Bottleneck, Widening, affinity_loss};
 pub use nested_density::nested_density;
+pub(crate) use reduction::reduction_in_time;
 pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};
+pub(crate) use waiting_levels::waiting_levels_in_time;
 pub use waiting_levels::{waiting_levels_edf, waiting_levels_fp};
 
 use std::collections::BTreeMap;

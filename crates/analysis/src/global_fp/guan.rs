@@ -2,7 +2,7 @@
 
 use shiftwork_model::Span;
 
-use super::{Known, Rivals, in_order, preemptive_response};
+use super::{Known, Rivals, in_order, in_time, preemptive_response};
 use crate::{NotShown, Outcome, Ranked, Steps};
 
 /// Bounds on the response times under global fixed priorities, in the order of the tasks; the most
@@ -31,9 +31,30 @@ use crate::{NotShown, Outcome, Ranked, Steps};
 /// Scheduling", RTSS 2009, for constrained deadlines.
 pub fn guan(tasks: &[Ranked], cpus: usize, steps: &mut Steps) -> Outcome<NotShown, Vec<Span>> {
     in_order(tasks, cpus, steps, |rivals, steps| {
-        preemptive_response(rivals.task(), cpus, steps, |length, cut, works| {
-            work(rivals, length, cut, cpus, works);
-        })
+        response(rivals, cpus, steps)
+    })
+}
+
+/// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
+/// `None` when out of steps.
+///
+/// # Source
+/// R. Davis, A. Burns, "Improved priority assignment for global fixed priority pre-emptive scheduling in multiprocessor
+/// real-time systems", Real-Time Systems 47, 2011, the test DA-LC.
+pub(crate) fn guan_in_time(
+    tasks: &[Ranked],
+    place: usize,
+    cpus: usize,
+    steps: &mut Steps,
+) -> Option<bool> {
+    in_time(tasks, place, steps, |rivals, steps| {
+        response(rivals, cpus, steps)
+    })
+}
+
+fn response(rivals: &Rivals, cpus: usize, steps: &mut Steps) -> Option<u64> {
+    preemptive_response(rivals.task(), cpus, steps, |length, cut, works| {
+        work(rivals, length, cut, cpus, works);
     })
 }
 

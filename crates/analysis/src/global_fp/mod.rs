@@ -12,9 +12,11 @@ mod non_preemptive;
 
 pub use bertogna_cirinei::bertogna_cirinei;
 pub use guan::guan;
+pub(crate) use guan::guan_in_time;
 pub use non_preemptive::np_rta;
+pub(crate) use non_preemptive::np_rta_in_time;
 
-use shiftwork_model::Span;
+use shiftwork_model::{Priority, Span};
 
 use crate::{NotShown, Outcome, Ranked, Steps};
 
@@ -89,6 +91,37 @@ fn preemptive_response(
     delay::least_response(task.cost, task.response, cpus, steps, |length, works| {
         work(length, length - task.cost + 1, works);
     })
+}
+
+/// Whether the task at this place is in time if nothing is known of the others but that they are: those of more urgent
+/// priorities count with their deadlines for response times. `None` when out of steps.
+fn in_time(
+    tasks: &[Ranked],
+    place: usize,
+    steps: &mut Steps,
+    respond: impl Fn(&Rivals, &mut Steps) -> Option<u64>,
+) -> Option<bool> {
+    let known: Option<Vec<Known>> = tasks.iter().map(Known::until_deadline).collect();
+    let Some(known) = known else {
+        return Some(false);
+    };
+    let own = tasks[place].priority;
+    let with = |wanted: fn(&Priority, &Priority) -> bool| -> Vec<Known> {
+        let all = tasks.iter().zip(&known);
+        let wanted = all.filter(|(task, _)| wanted(&task.priority, &own));
+        wanted.map(|(_, known)| *known).collect()
+    };
+    let before = tasks[..place].iter();
+    let rivals = Rivals {
+        urgent: &with(Priority::lt),
+        level: &with(Priority::eq),
+        own: before.filter(|task| task.priority == own).count(),
+        rest: &with(Priority::gt)
+            .iter()
+            .map(|known| known.cost)
+            .collect::<Vec<u64>>(),
+    };
+    Some(respond(&rivals, steps)? <= known[place].response)
 }
 
 /// Goes from the most urgent priority to the least. `respond` is asked for the response time of a task, which is

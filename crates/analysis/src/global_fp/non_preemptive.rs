@@ -6,7 +6,7 @@ use shiftwork_model::Span;
 
 use super::delay::least_response;
 use super::guan::{carried_into, released_in};
-use super::{Rivals, in_order};
+use super::{Rivals, in_order, in_time};
 use crate::{NotShown, Outcome, Ranked, Steps};
 
 /// Bounds on the response times under non-preemptive global fixed priorities, in the order of the tasks; the most
@@ -51,21 +51,38 @@ use crate::{NotShown, Outcome, Ranked, Steps};
 /// 66(10), 2017, does; the argument is the one above.
 pub fn np_rta(tasks: &[Ranked], cpus: usize, steps: &mut Steps) -> Outcome<NotShown, Vec<Span>> {
     in_order(tasks, cpus, steps, |rivals, steps| {
-        let task = rivals.task();
-        let latest = task.response - task.cost;
-        let mut blocking: Vec<u64> = rivals.rest.iter().map(|cost| cost - 1).collect();
-        keep_largest(&mut blocking, cpus, |&work| work);
-        let from_release = least_response(0, latest, cpus, steps, |begin, works| {
-            let all = rivals.urgent.iter().chain(rivals.equal());
-            works.extend(all.map(|task| task.work_in(begin + 1)));
-            works.extend(&blocking);
-        })?;
-        blocking.push(task.cost - 1);
-        let with_carry_in = least_response(0, latest, cpus, steps, |begin, works| {
-            limited_work(rivals, &blocking, begin + 1, cpus, works);
-        })?;
-        Some(task.cost + from_release.min(with_carry_in))
+        response(rivals, cpus, steps)
     })
+}
+
+/// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
+/// `None` when out of steps.
+pub(crate) fn np_rta_in_time(
+    tasks: &[Ranked],
+    place: usize,
+    cpus: usize,
+    steps: &mut Steps,
+) -> Option<bool> {
+    in_time(tasks, place, steps, |rivals, steps| {
+        response(rivals, cpus, steps)
+    })
+}
+
+fn response(rivals: &Rivals, cpus: usize, steps: &mut Steps) -> Option<u64> {
+    let task = rivals.task();
+    let latest = task.response - task.cost;
+    let mut blocking: Vec<u64> = rivals.rest.iter().map(|cost| cost - 1).collect();
+    keep_largest(&mut blocking, cpus, |&work| work);
+    let from_release = least_response(0, latest, cpus, steps, |begin, works| {
+        let all = rivals.urgent.iter().chain(rivals.equal());
+        works.extend(all.map(|task| task.work_in(begin + 1)));
+        works.extend(&blocking);
+    })?;
+    blocking.push(task.cost - 1);
+    let with_carry_in = least_response(0, latest, cpus, steps, |begin, works| {
+        limited_work(rivals, &blocking, begin + 1, cpus, works);
+    })?;
+    Some(task.cost + from_release.min(with_carry_in))
 }
 
 /// The work of all others in a window before which at most `cpus` jobs have begun.

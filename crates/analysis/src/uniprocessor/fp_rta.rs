@@ -3,6 +3,7 @@
 use shiftwork_model::{Share, Span};
 
 use super::{span, time_for, too_much};
+use crate::exact::whole;
 use crate::response::as_spans;
 use crate::{NotShown, Outcome, Ranked, Sporadic, Steps};
 
@@ -124,6 +125,16 @@ pub fn fp_response_times(
             Err(misfit) => Outcome::Fail(misfit),
         },
     }
+}
+
+/// Whether the task at this place is in time, whatever the others are, as [`fp_rta()`] decides it; `None` when out of
+/// steps.
+pub(crate) fn fp_in_time(tasks: &[Ranked], place: usize, steps: &mut Steps) -> Option<bool> {
+    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    let deadline = tasks[place].task().deadline_ns();
+    let urgent = urgent(&tasks, place);
+    let response = response(&tasks[place], &urgent, whole(), deadline, steps)?;
+    Some(response <= deadline)
 }
 
 /// The tasks that may preempt the one at this place.

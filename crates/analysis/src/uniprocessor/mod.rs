@@ -11,8 +11,10 @@ mod np_fp;
 mod qpa;
 
 pub use edf_rta::edf_rta;
+pub(crate) use fp_rta::fp_in_time;
 pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};
 pub use np_edf::{BlockedInterval, np_edf};
+pub(crate) use np_fp::np_fp_in_time;
 pub use np_fp::{np_fp_response_times, np_fp_rta};
 pub use qpa::{Overfull, qpa};
 

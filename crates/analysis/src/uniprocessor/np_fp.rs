@@ -77,6 +77,14 @@ pub fn np_fp_response_times(tasks: &[Ranked], steps: &mut Steps) -> Outcome<NotS
     }
 }
 
+/// Whether the task at this place is in time, whatever the others are, as [`np_fp_rta()`] decides it; `None` when out of
+/// steps.
+pub(crate) fn np_fp_in_time(tasks: &[Ranked], place: usize, steps: &mut Steps) -> Option<bool> {
+    let deadline = tasks[place].task.deadline_ns();
+    let response = Level::of(tasks, place).response(deadline, steps)?;
+    Some(response <= deadline)
+}
+
 /// What a task meets at its priority.
 struct Level {
     own: Sporadic,

@@ -11,6 +11,7 @@
 //! is not shown is unknown.
 
 mod ask;
+mod audsley;
 mod case;
 mod catalogue;
 mod conclude;
@@ -18,6 +19,7 @@ mod decide;
 mod divide;
 mod ground;
 mod judge;
+mod priorities;
 mod reserved;
 mod scale;
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
 pub use judge::analyse;
+pub use priorities::{priority_order, with_priorities};
 pub use reserved::bounds_beside_reserve;
 pub use scale::{Factor, largest_factor};
 pub use under::{Account, Charged, Price, Table, analyse_under, under_overheads};

@@ -3,6 +3,7 @@
 mod catalogue;
 mod consistency;
 mod examples;
+mod priorities;
 mod response_times;
 mod scale;
 

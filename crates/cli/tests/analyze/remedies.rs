@@ -104,3 +104,37 @@ fn remedies_are_the_same_whatever_the_machine_and_none_is_made_up() {
         "strong-edf"
     );
 }
+
+/// What is named as an order of priorities is tried in the file.
+#[test]
+fn priorities_that_are_named_make_the_answer_yes() {
+    let text = |first: u32, second: u32| {
+        let lines = [("2ms", "10ms", "3ms", "0"), ("4ms", "10ms", "8ms", "0")];
+        tasks(1, "p-fp", &lines)
+            .replace("name = \"a\"", &format!("name = \"a\"\npriority = {first}"))
+            .replace(
+                "name = \"b\"",
+                &format!("name = \"b\"\npriority = {second}"),
+            )
+    };
+    let path = file("remedies-priorities", &text(2, 1));
+    let (value, status) = json(&path, &[]);
+    assert_eq!(status, 1, "a waits for b");
+    let change = &value["answer"]["remedies"]["changes"][0];
+    assert_eq!(change["priorities"], serde_json::json!(["a", "b"]));
+    let (lines, _) = shown(&path, &[]);
+    let wanted =
+        "all deadlines would be met under p-fp with the priorities a, b (the most urgent first)";
+    assert!(lines.iter().any(|line| line == wanted), "{lines:#?}");
+    assert_eq!(
+        json(&file("remedies-priorities-swapped", &text(1, 2)), &[]).1,
+        0
+    );
+    // Nothing has to be changed where deadlines rank jobs.
+    let (value, _) = json(&path, &["--policy", "g-edf"]);
+    assert!(value["answer"]["remedies"].is_null());
+    // A cost of 4 ms is due after 4 ms, and 2 ms of another task after 3 ms.
+    let both = text(1, 2).replace("8ms", "4ms");
+    let (value, _) = json(&file("remedies-no-priorities", &both), &[]);
+    assert!(value["answer"]["remedies"]["changes"][0]["priorities"].is_null());
+}

@@ -253,6 +253,9 @@ class Change:
     policy: str
     #: Affinities with which the policy meets the criterion; ``None`` if none were found.
     assignment: Assignment | None
+    #: The tasks in an order of fixed priorities with which it does, the most urgent first;
+    #: ``None`` if none was found, under policies by other orders, and for ``soft``.
+    priorities: tuple[str, ...] | None
     #: The largest factor on all costs with which it does; ``None`` if none of a tenth or
     #: more was found, and with overheads.
     factor: Fraction | None

@@ -232,6 +232,9 @@ struct ChangeOutput {
     policy: String,
     /// Affinities with which the policy meets the criterion; null if none were found.
     assignment: Option<AssignmentOutput>,
+    /// The names of the tasks in an order of fixed priorities with which it does, the most urgent first; null if none was
+    /// found, under policies by other orders, and for `soft`.
+    priorities: Option<Vec<String>>,
     /// The largest factor on all costs with which it does, a reduced fraction; null if none of a tenth or more was found, and with
     /// overheads.
     factor: Option<String>,
@@ -337,6 +340,10 @@ fn remedies(set: &TaskSet, found: &Remedies) -> RemediesOutput {
     let changes = found.changes.iter().map(|change| ChangeOutput {
         policy: change.policy.clone(),
         assignment: change.proposal.as_ref().map(|found| assignment(set, found)),
+        priorities: change.priorities.as_ref().map(|order| {
+            let tasks = order.iter().map(|task| &set.tasks[task.index()]);
+            tasks.map(|task| task.name.clone()).collect()
+        }),
         factor: change.factor.map(|factor| factor.to_string()),
     });
     RemediesOutput {

@@ -1,4 +1,4 @@
-//! What would make the answer yes: another policy, other affinities, or smaller costs.
+//! What would make the answer yes: another policy, other affinities, other priorities, or smaller costs.
 //!
 //! Everything that is named was checked by the tests that give the verdicts themselves. The search has steps of its own,
 //! so that it is cheap beside them, and always the same. It does not find everything: what is not named may exist.
@@ -6,8 +6,9 @@
 use shiftwork_analysis::admission::Verdict;
 use shiftwork_analysis::verdicts::{
     Account, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse_under, largest_factor,
+    priority_order, with_priorities,
 };
-use shiftwork_model::{Affinity, TaskSet};
+use shiftwork_model::{Affinity, TaskId, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_taskset::overheads::OverheadFile;
 
@@ -18,7 +19,7 @@ use crate::admission::Admission;
 
 /// How many steps each test may take, if those of the verdicts are not fewer.
 const STEPS: u64 = 500_000;
-/// With more tasks no costs are tried, which would ask all tests some thirty times.
+/// With more tasks no costs are tried, which would ask all tests some thirty times, and no priorities.
 const TASKS_MAX: usize = 500;
 
 /// What would make the answer yes.
@@ -46,6 +47,9 @@ pub struct Change {
     pub policy: String,
     /// Affinities with which it meets the criterion; `None` if none were found.
     pub proposal: Option<Proposal>,
+    /// Under fixed priorities: the tasks in an order of priorities with which it meets all deadlines, the most urgent
+    /// first; `None` if none was found, or tardiness is asked about.
+    pub priorities: Option<Vec<TaskId>>,
     /// The largest factor on all costs with which it does; `None` if none of a tenth or more was found.
     pub factor: Option<Factor>,
 }
@@ -53,7 +57,9 @@ pub struct Change {
 impl Remedies {
     /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
-        let is_useless = |change: &Change| change.proposal.is_none() && change.factor.is_none();
+        let is_useless = |change: &Change| {
+            change.proposal.is_none() && change.priorities.is_none() && change.factor.is_none()
+        };
         self.policies.is_empty() && self.changes.iter().all(is_useless)
     }
 }
@@ -70,8 +76,8 @@ impl Search<'_> {
     /// `known`: what is known already; `missing`: the policies that are asked about and do not meet the criterion.
     ///
     /// # Cost
-    /// One analysis of the policies that are not known, and for each that is missing one assignment and, without
-    /// overheads, about 25 analyses.
+    /// One analysis of the policies that are not known, and for each that is missing one assignment, one order of
+    /// priorities and, without overheads, about 25 analyses.
     pub(super) fn run(
         mut self,
         known: &[PolicyAnalysis],
@@ -87,6 +93,7 @@ impl Search<'_> {
             Change {
                 policy: named.name.to_owned(),
                 proposal: self.proposal(named),
+                priorities: self.priorities(named),
                 // The search for factors knows no overheads.
                 factor: (!priced).then(|| self.factor(named)).flatten(),
             }
@@ -127,6 +134,19 @@ impl Search<'_> {
         for (task, &cpus) in set.tasks.iter_mut().zip(cpus) {
             task.affinity = Affinity::new(cpus)?;
         }
+        let is_met = |found: &PolicyAnalysis| self.is_met(found);
+        let analysed = self.analysed(&set, &[named]);
+        analysed.first().is_some_and(is_met).then_some(found)
+    }
+
+    /// Priorities with which the policy meets all deadlines, under its overheads, too.
+    fn priorities(&self, named: &'static Entry) -> Option<Vec<TaskId>> {
+        if self.criterion == Criterion::Soft || self.set.tasks.len() > TASKS_MAX {
+            return None;
+        }
+        let mut of = |set: &TaskSet| candidate(named, set);
+        let found = priority_order(self.set, &mut of, self.steps)?;
+        let set = with_priorities(self.set, &found);
         let is_met = |found: &PolicyAnalysis| self.is_met(found);
         let analysed = self.analysed(&set, &[named]);
         analysed.first().is_some_and(is_met).then_some(found)

@@ -3,7 +3,7 @@
 use shiftwork_model::{Share, Span};
 
 use super::subsets::Ground;
-use crate::affinity::by_priority::{Bound, by_priority};
+use crate::affinity::by_priority::{Bound, by_priority, in_time};
 use crate::affinity::interference::{Capped, Interferer, response_among};
 use crate::{NotShown, Outcome, Steps};
 
@@ -53,6 +53,14 @@ pub fn reduction_fp(
         Outcome::Fail(_) => searched(Search::Subsets),
         decided => decided,
     }
+}
+
+/// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
+/// `None` when out of steps.
+pub(crate) fn reduction_in_time(tasks: &[Bound], place: usize, steps: &mut Steps) -> Option<bool> {
+    in_time(tasks, place, |place, known| {
+        response(tasks, place, known, Search::Subsets, steps)
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

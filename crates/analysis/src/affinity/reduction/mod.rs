@@ -7,4 +7,5 @@ mod fixed_priority;
 mod subsets;
 
 pub use earliest_deadline::reduction_edf;
+pub(crate) use fixed_priority::reduction_in_time;
 pub use fixed_priority::{reduction, reduction_fp};

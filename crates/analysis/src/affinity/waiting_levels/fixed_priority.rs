@@ -4,7 +4,7 @@ use shiftwork_model::{Share, Span};
 
 use super::levels::{Affinities, Program};
 use super::window::Waiter;
-use crate::affinity::by_priority::{Bound, by_priority};
+use crate::affinity::by_priority::{Bound, by_priority, in_time};
 use crate::affinity::interference::{Capped, Interferer};
 use crate::{NotShown, Outcome, Steps};
 
@@ -33,17 +33,39 @@ pub fn waiting_levels_fp(
     let programs: Vec<Program> = (0..family.len())
         .map(|place| family.program(place))
         .collect();
-    let response = |place: usize, known: &[Interferer]| {
-        let own = &known[place];
-        let capped = |other: usize| {
-            let is_urgent = tasks[other].ranked.priority <= tasks[place].ranked.priority;
-            is_urgent.then_some(Capped {
-                task: known[other],
-                most: u64::MAX,
-            })
-        };
-        let mut waiter = Waiter::new(&programs[family.of(place)]);
-        waiter.response((place, own.cost), (own.cost, own.response), capped, steps)
+    by_priority(tasks, supply, |place, known| {
+        response(tasks, place, known, &programs[family.of(place)], steps)
+    })
+}
+
+/// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
+/// `None` when out of steps.
+pub(crate) fn waiting_levels_in_time(
+    tasks: &[Bound],
+    place: usize,
+    steps: &mut Steps,
+) -> Option<bool> {
+    let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
+    let program = family.program(family.of(place));
+    in_time(tasks, place, |place, known| {
+        response(tasks, place, known, &program, steps)
+    })
+}
+
+fn response(
+    tasks: &[Bound],
+    place: usize,
+    known: &[Interferer],
+    program: &Program,
+    steps: &mut Steps,
+) -> Option<u64> {
+    let own = &known[place];
+    let capped = |other: usize| {
+        let is_urgent = tasks[other].ranked.priority <= tasks[place].ranked.priority;
+        is_urgent.then_some(Capped {
+            task: known[other],
+            most: u64::MAX,
+        })
     };
-    by_priority(tasks, supply, response)
+    Waiter::new(program).response((place, own.cost), (own.cost, own.response), capped, steps)
 }

@@ -15,3 +15,4 @@ mod window;
 
 pub use earliest_deadline::waiting_levels_edf;
 pub use fixed_priority::waiting_levels_fp;
+pub(crate) use fixed_priority::waiting_levels_in_time;

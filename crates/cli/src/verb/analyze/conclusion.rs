@@ -206,7 +206,7 @@ pub fn remedies(set: &TaskSet, findings: &Findings) -> Vec<String> {
     if remedies.is_empty() {
         let meaning = meaning(findings.criterion);
         return vec![format!(
-            "no policy, affinities or lower costs were found with which {meaning}"
+            "no policy, affinities, priorities or lower costs were found with which {meaning}"
         )];
     }
     let mut lines = substitutes(remedies, would);
@@ -229,6 +229,9 @@ fn substitutes(remedies: &Remedies, would: &str) -> Vec<String> {
     admitted.into_iter().chain(refused).collect()
 }
 
+/// More tasks are too long for a line.
+const MOST: usize = 8;
+
 fn changes(set: &TaskSet, change: &Change, would: &str) -> Vec<String> {
     let policy = &change.policy;
     let mut lines = Vec::new();
@@ -237,6 +240,18 @@ fn changes(set: &TaskSet, change: &Change, would: &str) -> Vec<String> {
             "{would} under {policy} with other affinities{}",
             affinities(set, proposal)
         ));
+    }
+    if let Some(order) = &change.priorities {
+        let tasks = order.iter().map(|task| &set.tasks[task.index()]);
+        let names: Vec<&str> = tasks.map(|task| task.name.as_str()).collect();
+        let order = match names.len() {
+            0..=MOST => format!(
+                "the priorities {} (the most urgent first)",
+                names.join(", ")
+            ),
+            many => format!("other priorities of {many} tasks (--json)"),
+        };
+        lines.push(format!("{would} under {policy} with {order}"));
     }
     if let Some(factor) = change.factor {
         let exact = factor.to_string();
@@ -250,8 +265,6 @@ fn changes(set: &TaskSet, change: &Change, would: &str) -> Vec<String> {
 
 /// `: a on CPU 0, b on CPUs 1-2 (--assign)`, only of those that change.
 fn affinities(set: &TaskSet, proposal: &Proposal) -> String {
-    /// More are too long for a line.
-    const MOST: usize = 8;
     let cpus = proposal.assignment.iter().flat_map(|found| &found.cpus);
     let changed = set
         .tasks
