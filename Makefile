@@ -13,6 +13,7 @@
 #   make test-long   all of them, with much larger random counts and on more kernels
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues
 #   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
+#   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
 
@@ -27,7 +28,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: setup build c install-c deb wheel demo test test-live test-long bench papers lint man clean
+.PHONY: setup build c install-c deb wheel demo test test-live test-long bench papers proofs lint man clean
 
 setup:
 	@.ci/setup
@@ -74,6 +75,9 @@ bench:
 papers:
 	@.ci/setup --quiet
 	@.ci/papers
+
+proofs:
+	@.ci/proofs $(TARGET)
 
 lint:
 	@.ci/test lint

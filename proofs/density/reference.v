@@ -91,7 +91,8 @@ Qed.
 (* The reference does nothing before a release. *)
 Lemma reference_released d i t :
   reference d i t.+1 <=
-  (minn (cost_of_first cost i (due_by release deadline i d)) (cost_of_first cost i (released_by release i t)))%:R.
+  (minn (cost_of_first cost i (due_by release deadline i d))
+        (cost_of_first cost i (released_by release i t)))%:R.
 Proof.
 apply: (@le_trans _ _ (\sum_(0 <= k < due_by release deadline i d)
     (if (k < released_by release i t)%N then cost i k else 0%N)%:R)).

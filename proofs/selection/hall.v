@@ -77,7 +77,8 @@ Theorem hall S :
   feasible S <-> forall X, #|inside S X| <= #|X|.
 Proof.
 split=> [fS X|]; first exact: hall_necessary.
-apply: (feasible_by_steps (good := fun S => forall X, #|inside S X| <= #|X|)) => {S} [S S' sub H X|run j v jn H busy].
+pose good S := forall X, #|inside S X| <= #|X|.
+apply: (feasible_by_steps (good := good)) => {S} [S S' sub H X|run j v jn H busy].
   exact: leq_trans (subset_leq_card (inside_subset _ _ sub)) (H X).
 have tight : #|reach run j| <= #|inside (running run) (reach run j)|.
   have busy' c : c \in reach run j ->

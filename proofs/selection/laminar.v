@@ -183,27 +183,27 @@ Definition nothing : selection := Selection set0 (fun=> 0).
 Definition has_room sel j : bool :=
   all (fun X => count sel X < #|X|) (path_to_root nodes (alpha j)).
 
-Definition admit sel j : selection :=
+Definition add_if_room sel j : selection :=
   if has_room sel j then
     Selection (j |: kept sel)
       (fun X => count sel X + (X \in path_to_root nodes (alpha j)))
   else sel.
 
 (* Jobs from the most urgent to the least. *)
-Definition select s : selection := foldl admit nothing s.
+Definition select s : selection := foldl add_if_room nothing s.
 
 Lemma count_inside s :
   uniq s -> forall X, X \in nodes -> count (select s) X = #|inside alpha (kept (select s)) X|.
 Proof.
 have kept_sub s' j : j \in kept (select s') -> j \in s'.
   elim/last_ind: s' => [|s' k IH]; first by rewrite inE.
-  rewrite /select foldl_rcons /admit -/(select s') mem_rcons in_cons; case: ifP => _ /=.
+  rewrite /select foldl_rcons /add_if_room -/(select s') mem_rcons in_cons; case: ifP => _ /=.
     by rewrite in_setU1 => /orP [->|/IH ->] //; rewrite orbT.
   by move/IH ->; rewrite orbT.
 elim/last_ind: s => [|s j IH] un X Xn.
   by apply/esym/eqP; rewrite cards_eq0; apply/eqP/setP => j; rewrite !inE.
 move: un; rewrite rcons_uniq => /andP [js un].
-rewrite /select foldl_rcons /admit -/(select s); case: ifP => _ /=; last exact: IH.
+rewrite /select foldl_rcons /add_if_room -/(select s); case: ifP => _ /=; last exact: IH.
 rewrite mem_path_to_root // Xn /= IH //; case: (boolP (alpha j \subset X)) => jX.
   have -> : inside alpha (j |: kept (select s)) X = j |: inside alpha (kept (select s)) X.
     by apply/setP => k; rewrite !inE andb_orl; case: eqP => [->|] //=; rewrite jX.
@@ -217,7 +217,7 @@ Theorem select_greedy s : uniq s -> kept (select s) = greedy alpha s.
 Proof.
 elim/last_ind: s => [//|s j IH]; rewrite rcons_uniq => /andP [js un].
 have counts := count_inside un.
-rewrite greedy_rcons /select foldl_rcons /admit -/(select s) -IH // /keep.
+rewrite greedy_rcons /select foldl_rcons /add_if_room -/(select s) -IH // /keep.
 have lam S : laminar alpha S by move=> k l _ _; exact: laminar_nodes.
 suff -> : has_room (select s) j = feasible alpha (j |: kept (select s)) by case: ifP.
 have jn : j \notin kept (select s).

@@ -94,3 +94,14 @@ by have [X bX] := blocked j jp jn; exact: blocked_waits bX.
 Qed.
 
 End Strong.
+
+(* The invariant for an order is that for every order that has its ties broken further. *)
+Lemma strong_weaken {job cpu : finType} (alpha : job -> {set cpu}) (later finer : rel job)
+    (pending : {set job}) (run : @state job cpu) :
+  running run \subset pending ->
+  {in pending &, forall k j, later k j -> finer k j} ->
+  strong_invariant alpha finer pending run -> strong_invariant alpha later pending run.
+Proof.
+move=> sub imp strong j jp jn [fits|[k [kr kj f]]]; apply: (strong j jp jn); first by left.
+by right; exists k; split=> //; apply: imp => //; exact: (subsetP sub).
+Qed.
