@@ -3,6 +3,7 @@
    nodes that it gives. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
+From Shiftwork Require Import selection.laminar.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -33,6 +34,27 @@ Implicit Types (i j k : task) (g h : {set cpu}).
 (* An affinity contains both affinities: for nested affinities, the tasks are of one component. *)
 Definition together i j : bool :=
   [exists k, (alpha i \subset alpha k) && (alpha j \subset alpha k)].
+
+(* Of nested affinities, a chain of overlapping ones leads from one to another exactly if one
+   affinity contains both. *)
+Theorem together_component i j :
+  (forall k l, nested (alpha k) (alpha l)) ->
+  together i j = connect (fun k l => ~~ [disjoint alpha k & alpha l]) i j.
+Proof.
+move=> lam; set overlap : rel task := fun k l => ~~ [disjoint alpha k & alpha l].
+have meet k l : alpha k \subset alpha l -> overlap k l && overlap l k.
+  move=> kl; have [c ck] := set0Pn _ (affinity_not_empty k); have cl : c \in alpha l := subsetP kl c ck.
+  by apply/andP; split; apply/pred0Pn; exists c; rewrite /= ck cl.
+apply/existsP/connectP => [[k /andP [ik jk]]|[p pp ->]].
+  have /andP [ok _] := meet _ _ ik; have /andP [_ oj] := meet _ _ jk.
+  by exists [:: k; j] => //=; rewrite ok oj.
+elim/last_ind: p pp => [_|p l IH]; first by exists i; rewrite subxx.
+rewrite rcons_path last_rcons => /andP [/IH [k /andP [ik jk]] /pred0Pn [c /andP [cj cl]]].
+have ck : c \in alpha k := subsetP jk c cj; have {}cl : c \in alpha l := cl.
+case/or3P: (lam k l) => [kl|lk|/pred0P dis]; last by have := dis c; rewrite /= ck cl.
+  by exists l; rewrite subxx (subset_trans ik kl).
+by exists k; rewrite ik lk.
+Qed.
 
 (* The smallest node that contains both affinities, i v j, if there is one. *)
 Definition join i j : {set cpu} :=
