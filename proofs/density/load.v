@@ -118,6 +118,18 @@ rewrite (eq_bigl (fun j => (j != i) && (alpha j \subset g))); last by move=> j; 
 by apply: ler_sum => j /andP [_ jg]; exact: (share_ge (k := i)).
 Qed.
 
+(* The tasks inside a node are those inside a smaller one and the rest. *)
+Lemma sum_inside_split (F : task -> rat) (P : pred task) g h :
+  h \subset g ->
+  \sum_(j | P j && (alpha j \subset g)) F j =
+  \sum_(j | P j && (alpha j \subset h)) F j +
+  \sum_(j | P j && ((alpha j \subset g) && ~~ (alpha j \subset h))) F j.
+Proof.
+move=> hg; rewrite (bigID (fun j => alpha j \subset h)) /=; congr (_ + _); apply: eq_bigl => j.
+  by case: (boolP (alpha j \subset h)) => [/subset_trans ->|]; rewrite ?andbT ?andbF.
+by rewrite andbA.
+Qed.
+
 Theorem load_child i k :
   alpha i \proper alpha k ->
   #|alpha k|%:R * load (alpha i) - density_in (alpha i) <= surplus (alpha k).
@@ -126,13 +138,7 @@ move=> ik; set h := alpha i; set g := alpha k; have hg : h \subset g := proper_s
 have [l lh ->] := load_attained (subxx h); have lg := subset_trans lh hg.
 apply: (@le_trans _ _ (#|g|%:R * left_side_in g l - density_in g)); last first.
   by rewrite ler_add2r; apply: ler_wpmul2l; rewrite ?ler0n // load_ge.
-have split (F : task -> rat) (P : pred task) :
-    \sum_(j | P j && (alpha j \subset g)) F j =
-    \sum_(j | P j && (alpha j \subset h)) F j +
-    \sum_(j | P j && ((alpha j \subset g) && ~~ (alpha j \subset h))) F j.
-  rewrite (bigID (fun j => alpha j \subset h)) /=; congr (_ + _); apply: eq_bigl => j.
-    by case: (boolP (alpha j \subset h)) => [/subset_trans ->|]; rewrite ?andbT ?andbF.
-  by rewrite andbA.
+have split F P := sum_inside_split F P hg.
 have -> : left_side_in g l = left_side_in h l +
     \sum_(j | (j != l) && ((alpha j \subset g) && ~~ (alpha j \subset h)))
       delta j / #|join l j|%:R.
