@@ -87,6 +87,20 @@ have -> : #|g|%:R * left_side_in g i - density_in g = #|g|%:R * left_side_in h i
 by rewrite ler_add2r ler_wpmul2l ?ler0n // load_ge.
 Qed.
 
+(* The largest left side of a component is the load of its root. *)
+Theorem load_root i r :
+  alpha i \subset alpha r -> (forall l, ~~ (alpha r \proper alpha l)) ->
+  left_side alpha delta i <= load (alpha r).
+Proof.
+move=> ir top; apply: le_trans (load_ge delta ir).
+rewrite le_eqVlt; apply/orP; left; apply/eqP; congr (_ + _); apply: eq_bigl => j.
+congr (_ && _); apply/existsP/idP => [[l /andP [il jl]]|jr]; last by exists r; rewrite ir.
+apply: subset_trans jl _; case/or3P: (laminar_tasks l r) => // [rl|/pred0P dis].
+  by apply: contraR (top l) => lr; rewrite properE rl.
+have [c ci] := set0Pn _ (affinity_not_empty i).
+by have := dis c; rewrite /= (subsetP il) // (subsetP ir).
+Qed.
+
 End Recursion.
 
 (* One affinity: U + (m - 1) max delta <= m is the density test. *)

@@ -1,9 +1,10 @@
 (* SPDX-License-Identifier: MIT OR Apache-2.0 *)
 (* Owns the number of running jobs that have to move when a job is added: the length of a shortest
-   chain from the affinity of that job to an idle CPU, for any affinities. *)
+   chain from the affinity of that job to an idle CPU, for any affinities. For nested affinities also
+   which job a shortest chain moves next. *)
 
 From mathcomp Require Import all_ssreflect.
-From Shiftwork Require Import selection.state selection.reach.
+From Shiftwork Require Import selection.state selection.reach selection.laminar.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -106,6 +107,46 @@ move=> v jn; split=> [[run' [v' e m]]|[c [p [ch sp]]]].
   by have [c [p [ch sp]]] := chain_needed v v' jn e; exists c, p; split; last exact: leq_trans m.
 have [run' [v' e m]] := chain_enough v jn ch.
 by exists run'; split; last exact: leq_trans sp.
+Qed.
+
+(* [n] shifts lead from a CPU of [X] to an idle one. *)
+Definition leads run (X : {set cpu}) n : Prop :=
+  exists c p, [/\ c \in X, path (step run) c p, size p = n & run (last c p) = None].
+
+(* A shortest way of shifts is a chain: it visits no CPU twice. *)
+Lemma leads_chain run j n :
+  leads run (alpha j) n -> (forall m, m < n -> ~ leads run (alpha j) m) ->
+  exists c p, chain run j c p /\ size p = n.
+Proof.
+move=> [c [q [cj qp qn idle]]] least; move: idle (qn) => /[swap].
+case: (shortenP qp) => p pp up sub qn' idle; exists c, p; split=> //.
+apply/eqP; rewrite eqn_leq -{1}qn'; apply/andP; split.
+  by apply: uniq_leq_size sub; case/andP: up.
+by rewrite leqNgt; apply/negP => /least; apply; exists c, p.
+Qed.
+
+(* Nested affinities, no idle CPU in that of [j]: a shortest way goes on from the job with the
+   largest affinity among those that run on the CPUs of [j]. *)
+Theorem largest_affinity_next run j c k n :
+  valid run -> (forall x y, nested (alpha x) (alpha y)) ->
+  leads run (alpha j) n.+1 -> (forall m, m <= n -> ~ leads run (alpha j) m) ->
+  c \in alpha j -> run c = Some k ->
+  (forall c' k', c' \in alpha j -> run c' = Some k' -> #|alpha k'| <= #|alpha k|) ->
+  leads run (alpha k) n /\ forall m, m < n -> ~ leads run (alpha k) m.
+Proof.
+move=> /validP [a _] lam [c0 [[|c1 p] [c0j /= pp]]] // [pn] idle least cj rc largest.
+split; last first.
+  move=> m mn [c2 [q [c2k qp qm qi]]]; case: (least m.+1 mn).
+  by exists c, (c2 :: q); split=> //=; rewrite ?qm // /step rc c2k.
+case/andP: pp; rewrite {1}/step; case r0: (run c0) => [k0|] // c1k0 pp.
+have rest (X : {set cpu}) : alpha k0 \subset X -> leads run X n.
+  by move=> sub; exists c1, p; split=> //; exact: (subsetP sub).
+case/or3P: (lam k0 k) => [|kk0|/pred0P dis]; first exact: rest.
+  by apply: rest; have /eqP -> : alpha k == alpha k0 by rewrite eqEcard kk0 (largest c0).
+case/or3P: (lam k0 j) => [/rest|jk0|/pred0P dis'].
+- by move/(least n (leqnn n)).
+- by have := dis c; rewrite /= (a c k rc) (subsetP jk0).
+- by have := dis' c0; rewrite /= (a c0 k0 r0) c0j.
 Qed.
 
 End Shifts.
