@@ -40,8 +40,8 @@ struct shiftwork_task;
 /* Reaction to a cost that is used up before the end of the period. */
 enum shiftwork_on_overrun {
 	SHIFTWORK_THROTTLE = 0,	/* the thread waits for the next period */
-	SHIFTWORK_SIGNAL = 1,	/* its process gets SIGXCPU, which terminates it unless handled */
-	SHIFTWORK_CONTINUE = 2,	/* the thread continues */
+	SHIFTWORK_SIGNAL = 1,	/* as below, and its process gets SIGXCPU, which terminates it unless handled */
+	SHIFTWORK_CONTINUE = 2,	/* the thread is ordinary work until the next period */
 };
 
 /* Why a function failed. The reservation is then unchanged. */

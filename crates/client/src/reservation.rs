@@ -11,9 +11,9 @@ use crate::nanoseconds;
 pub enum OnOverrun {
     /// The thread waits for the next period.
     Throttle,
-    /// Its process gets `SIGXCPU`.
+    /// It is ordinary work until the next period, and its process gets `SIGXCPU`.
     Signal,
-    /// The thread continues.
+    /// It is ordinary work until the next period.
     Continue,
 }
 

@@ -28,9 +28,9 @@ pub struct DaemonArgs {
 pub enum OnOverrunName {
     /// The thread waits for the next period.
     Throttle,
-    /// Its process gets SIGXCPU, once for each job.
+    /// It is ordinary work until the next period, and its process gets SIGXCPU, once for each job.
     Signal,
-    /// The thread continues.
+    /// It is ordinary work until the next period.
     Continue,
 }
 
