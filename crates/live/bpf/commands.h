@@ -65,6 +65,20 @@ int set_cache(struct sw_cache *a)
 }
 
 /*
+ * Whether it is on a run queue, or on its way to one. The field is an int before Linux 7.1 and a byte since, whose
+ * values are the same; a read of either as it stands does not fit the other.
+ *
+ * Context: any. Without the run queue's lock the answer may be old.
+ */
+static __always_inline bool is_on_run_queue(struct task_struct *p)
+{
+	__u8 on_rq = 0;
+
+	bpf_core_read(&on_rq, sizeof(on_rq), &p->on_rq);
+	return on_rq;
+}
+
+/*
  * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
  * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see on_class_change().
  *
@@ -73,7 +87,7 @@ int set_cache(struct sw_cache *a)
 static __always_inline bool is_awake(struct task_struct *p)
 {
 	return p->prio >= SW_PRIO_ORDINARY &&
-	       (READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || READ_ONCE(p->on_rq));
+	       (READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || is_on_run_queue(p));
 }
 
 /* Of a task: include/linux/sched.h. */
