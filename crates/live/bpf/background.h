@@ -137,7 +137,7 @@ static __always_inline void kick_waiting_cpus(void)
  *
  * Context: timer or tick(), no locks held.
  */
-static __always_inline u64 serve_background(void)
+SW_FN u64 serve_background(void)
 {
 	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_HEARTBEAT_INTERVAL : SW_CHECK_INTERVAL);
 	bool shared;

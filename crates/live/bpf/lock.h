@@ -29,15 +29,16 @@ struct {
  *
  * Context: interrupts off. Spins; may not sleep.
  */
-static __noinline void core_lock(void)
+SW_FN int core_lock(void)
 {
 	u32 mine = __sync_fetch_and_add(&ticket.next, 1), round, k;
 
 	bpf_for(round, 0, SW_ROUNDS_MAX)
 		for (k = 0; k < SW_READS_PER_ROUND; k++)
 			if (READ_ONCE(ticket.owner) == mine)
-				return;
+				return 0;
 	scx_bpf_error("the core's lock is stuck");
+	return 0;
 }
 
 /*

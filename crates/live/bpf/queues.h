@@ -155,7 +155,7 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
  *
  * Context: no run queue's lock held.
  */
-static __always_inline bool requeue_misplaced(u64 queue, u32 thread)
+SW_FN int requeue_misplaced(u64 queue, u32 thread)
 {
 	struct task_struct *p;
 	bool moved = false;

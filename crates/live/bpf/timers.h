@@ -176,7 +176,7 @@ static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
  *
  * Context: timer or tick(). Takes the core's lock.
  */
-static __always_inline s64 check_budget(u32 cpu)
+SW_FN s64 check_budget(u32 cpu)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
