@@ -13,6 +13,8 @@ use crate::{
 pub enum Group {
     /// The newest kernel, and with `SHIFTWORK_LONG` every other kernel as well: no test asserts times.
     Function,
+    /// As `Function`, and always on the oldest kernel with sched_ext that can be had.
+    Everywhere,
     /// The newest kernel alone: only here and in the next groups may a test assert times.
     Latency,
     /// As `Latency`, where a CPU is executed for longer before the next one is, so that fewer reactions are interrupted by a turn: only
@@ -76,7 +78,6 @@ tests! {
     Function {
         kernel::kernel_offers_sched_ext,
         doctor::doctor_examines_the_guest,
-        policies::runs_with_something_of_everything_keep_their_rules,
         outputs::live_run_writes_what_a_simulation_writes,
         privileges::user_without_privileges_sees_that_root_is_needed,
         privileges::kernel_without_sched_ext_is_named,
@@ -100,7 +101,6 @@ tests! {
         standing::number_of_a_departed_task_is_used_again within 120,
         standing::cpus::change_to_other_cpus_is_granted within 120,
         standing::cpus::standing_scheduler_loses_and_regains_a_cpu,
-        standing::thread_admitted_while_it_runs_has_its_budget_at_once,
         standing::overdrawn_budget_throttles_for_a_bounded_time,
         standing::excess::overrun_is_ordinary_work_or_waits,
         standing::excess::throttled_threads_hold_no_lock_of_the_kernel,
@@ -120,6 +120,10 @@ tests! {
         hostile::hostile_clients_do_not_disturb_others within 1_800,
         storms::storms_of_hotplug_lose_no_reservation within 7_200,
         churn::daemon_loses_no_task_under_random_events within 1_800,
+    }
+    Everywhere {
+        policies::runs_with_something_of_everything_keep_their_rules,
+        standing::thread_admitted_while_it_runs_has_its_budget_at_once,
     }
     Latency {
         agreement::run_of_nested_affinities_agrees_with_its_simulation within 120,

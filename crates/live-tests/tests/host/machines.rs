@@ -36,6 +36,10 @@ const USUAL: Machine = Machine {
     only_long: false,
 };
 
+/// The oldest kernel with sched_ext that can be had.
+const OLDEST: &str = "_on_a_still_older_kernel";
+const OLDEST_KERNEL: fn() -> KernelChoice = || KernelChoice::Older(2);
+
 /// All machines, those that take longest first.
 pub const MACHINES: &[Machine] = &[
     Machine {
@@ -43,7 +47,7 @@ pub const MACHINES: &[Machine] = &[
         ..USUAL
     },
     Machine {
-        groups: &[Group::Function],
+        groups: &[Group::Function, Group::Everywhere],
         ..USUAL
     },
     Machine {
@@ -68,6 +72,12 @@ pub const MACHINES: &[Machine] = &[
     Machine {
         kernel: || KernelChoice::Release("6.12".to_owned()),
         groups: &[Group::Fifo],
+        ..USUAL
+    },
+    Machine {
+        label: OLDEST,
+        kernel: OLDEST_KERNEL,
+        groups: &[Group::Everywhere],
         ..USUAL
     },
     Machine {
@@ -100,14 +110,17 @@ pub const MACHINES: &[Machine] = &[
     },
     other_kernel("_on_rt", || KernelChoice::Rt),
     other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
-    other_kernel("_on_a_still_older_kernel", || KernelChoice::Older(2)),
+    Machine {
+        groups: &[Group::Function, Group::Kernels],
+        ..other_kernel(OLDEST, OLDEST_KERNEL)
+    },
 ];
 
 const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
     Machine {
         label,
         kernel,
-        groups: &[Group::Function, Group::Kernels],
+        groups: &[Group::Function, Group::Everywhere, Group::Kernels],
         only_long: true,
         ..USUAL
     }
