@@ -46,6 +46,8 @@ pub enum Failure {
     Input(Vec<Mistake>),
     /// This machine cannot: exit status 3.
     Machine(String),
+    /// This machine can, but not now: exit status 1, after which a service manager starts the daemon again.
+    Temporary(String),
 }
 
 /// Something that is wrong with the usage or the input.
@@ -136,6 +138,7 @@ impl Failure {
         match self {
             Self::Input(_) => 2,
             Self::Machine(_) => 3,
+            Self::Temporary(_) => 1,
         }
     }
 
@@ -147,7 +150,7 @@ impl Failure {
             "error:"
         };
         match self {
-            Self::Machine(message) => format!("{error} {message}"),
+            Self::Machine(message) | Self::Temporary(message) => format!("{error} {message}"),
             Self::Input(mistakes) => {
                 let each = mistakes.iter();
                 let shown: Vec<String> = each

@@ -21,6 +21,9 @@ pub struct DaemonArgs {
     /// File of the saved reservations; default: daemon.json in the state folder of the systemd unit, or in /var/lib/shiftwork.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
+    /// Check the configuration, print what it means on this machine, and end; exit status 2 or 3 as the daemon would.
+    #[arg(long)]
+    pub check_config: bool,
 }
 
 /// What happens when the cost is used up before the end of the period.

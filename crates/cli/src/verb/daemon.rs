@@ -1,5 +1,6 @@
 //! `shiftwork daemon`: schedules this machine for programs that come and go.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use shiftwork_model::CpuSet;
 use super::watch::{catch_interrupts, catch_termination, is_interrupted};
 use crate::args::DaemonArgs;
 use crate::failure::{Answer, Failure};
-use crate::output::{Console, tell};
+use crate::output::{Console, plural, tell};
 
 /// Name of the state file.
 const STATE: &str = "daemon.json";
@@ -34,6 +35,9 @@ const STATE_FOLDER: &str = "/var/lib/shiftwork";
 /// Runs until it is stopped.
 pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> {
     let config = read(args)?;
+    if args.check_config {
+        return check(&config, console);
+    }
     let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
     allow_descriptors();
@@ -49,11 +53,11 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     let hung_up = Arc::new(AtomicBool::new(false));
     // Without a handler SIGHUP terminates the daemon, which is no worse than refusing to start.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
-    let (mut daemon, outcome) = match Daemon::start(config, state, online, now()) {
-        Ok(started) => started,
-        Err(error) if is_temporary(&error) => return Ok(failed(&error)),
-        Err(error) => return Err(machine(&error)),
-    };
+    let started = Daemon::start(config, state, online, now());
+    let (mut daemon, outcome) = started.map_err(|error| match &error {
+        LiveError::System { error: cause, .. } => classify(cause, error.to_string()),
+        _ => machine(&error),
+    })?;
     // Creates a thread, which inherits only the capabilities that the daemon has kept.
     catch_interrupts();
     let mut control = CommandControl {
@@ -86,7 +90,8 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     let ended = serve(&mut daemon, &mut server, &mut control);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     match ended {
-        Err(error) => Ok(failed(&error)),
+        // This machine can run it: it did.
+        Err(error) => Err(Failure::Temporary(error.to_string())),
         Ok(Exit::Stopped) => Ok(Answer::Yes),
         // Status 1, not 3: after a restart all reservations are restored.
         Ok(Exit::Unloaded(reason)) => {
@@ -98,27 +103,49 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     }
 }
 
-/// Says what failed. The status is 1, not 3, so that the service manager starts the daemon again: this machine can run it.
-fn failed(error: &LiveError) -> Answer {
-    tell(&error.to_string());
-    Answer::No
-}
-
-/// Whether the same may succeed later: the kernel lacked memory, a disk was full or failed, or something was in use.
-fn is_temporary(error: &LiveError) -> bool {
-    const TEMPORARY: [Errno; 7] = [
+/// A failure to start, with this cause: temporary if the kernel lacked memory, a disk was full or failed, or something was in use.
+fn classify(cause: &io::Error, message: String) -> Failure {
+    const TEMPORARY: [Errno; 8] = [
         Errno::NOMEM,
         Errno::NOBUFS,
         Errno::AGAIN,
         Errno::INTR,
         Errno::BUSY,
         Errno::NOSPC,
+        Errno::DQUOT,
         Errno::IO,
     ];
-    let LiveError::System { error, .. } = error else {
-        return false;
-    };
-    Errno::from_io_error(error).is_some_and(|errno| TEMPORARY.contains(&errno))
+    match Errno::from_io_error(cause).is_some_and(|errno| TEMPORARY.contains(&errno)) {
+        true => Failure::Temporary(message),
+        false => Failure::Machine(message),
+    }
+}
+
+/// Checks what reading the file does not: whether this machine has the group and the CPUs.
+fn check(config: &Config, console: &mut Console) -> Result<Answer, Failure> {
+    config.group.as_deref().map(group).transpose()?;
+    let online = System::this().online().unwrap_or(CpuSet::EMPTY);
+    let cpus = config.cpus.unwrap_or(online);
+    if !cpus.is_subset(&online) {
+        return Err(Failure::Machine(format!(
+            "cpus = \"{cpus}\": online are CPUs {online}"
+        )));
+    }
+    let callers = config.group.as_deref().map_or_else(
+        || "root".to_owned(),
+        |group| format!("root and members of group {group}"),
+    );
+    let user = &config.quotas.user.held;
+    console.line(format!(
+        "valid: CPUs {cpus} by {}, guarantee {}, reserve {}",
+        config.policy, config.guarantee, config.terms.reserve
+    ))?;
+    console.line(format!(
+        "reservations for {callers}; of each user at most {} with a total utilization of {}",
+        plural(user.tasks, "task"),
+        user.share_ppm as f64 / 1e6
+    ))?;
+    Ok(Answer::Yes)
 }
 
 fn read(args: &DaemonArgs) -> Result<Config, Failure> {
@@ -177,10 +204,14 @@ fn state_path() -> PathBuf {
 fn make_folder(of: &Path) -> Result<(), Failure> {
     let folder = of.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::Machine(format!(
-            "{} cannot be created: {error}; the daemon must run as root, as by `systemctl start shiftwork`",
-            folder.display()
-        ))
+        let remedy = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "; the daemon must run as root, as by `systemctl start shiftwork`"
+            }
+            _ => "",
+        };
+        let message = format!("{} cannot be created: {error}{remedy}", folder.display());
+        classify(&error, message)
     })
 }
 
@@ -220,5 +251,21 @@ impl ServiceControl for CommandControl<'_> {
 
     fn notify_watchdog(&mut self) {
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// systemd starts the daemon again after status 1, and not after 3.
+    #[test]
+    fn full_disk_is_a_temporary_failure() {
+        let status = |errno: Errno| classify(&errno.into(), String::new()).status();
+        assert_eq!([Errno::NOSPC, Errno::DQUOT, Errno::IO].map(status), [1; 3]);
+        assert_eq!(
+            [Errno::ACCESS, Errno::ROFS, Errno::PERM].map(status),
+            [3; 3]
+        );
     }
 }

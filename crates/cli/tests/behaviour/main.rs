@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod admission;
+mod daemon_config;
 mod files;
 mod generate;
 mod json;
