@@ -105,6 +105,8 @@ tests! {
         standing::excess::overrun_is_ordinary_work_or_waits,
         standing::excess::throttled_threads_hold_no_lock_of_the_kernel,
         standing::excess::throttled_process_can_be_killed,
+        standing::ordinary::nice_values_share_a_cpu,
+        standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
         standing::cpus::cpu_goes_that_threads_wait_for,
         standing::thread_that_returns_from_a_higher_class_keeps_its_part,
         standing::holder::threads_outlive_the_holder_of_a_standing_scheduler within 120,

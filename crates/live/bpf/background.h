@@ -200,18 +200,51 @@ static __always_inline bool is_turn_of_excess(s32 cpu)
 }
 
 /*
+ * Whether the ordinary work that @cpu runs goes on: it has had less than what waits.
+ *
+ * Context: dispatch() of @cpu, its run queue's lock held.
+ */
+static __always_inline bool goes_on(s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	s64 own;
+
+	if (!c->ordinary_since || c->ordinary_yields || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0)
+		return false;
+	own = lag_of_running(cpu, scx_bpf_now());
+	return own < first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]) &&
+	       (cpu + 1 == agent_cpu || own < first_lag(SW_QUEUE_OF_ALL, shared_clock));
+}
+
+/*
+ * Whether @cpu looks into its own queue before that of all: where the first thread has had less. In every eighth turn it is
+ * otherwise, so that threads that sleep much, however many, keep neither queue waiting.
+ *
+ * Context: dispatch() of @cpu.
+ */
+static __always_inline bool is_turn_of_pinned(s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	s64 pinned, shared;
+
+	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(cpu)) <= 0)
+		return false;
+	pinned = first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]);
+	shared = first_lag(SW_QUEUE_OF_ALL, shared_clock);
+	return (pinned <= shared) == ((c->turn++ & 7) != 7);
+}
+
+/*
  * Lets @cpu run ordinary work. Whether there is any.
  *
  * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
  */
 static __always_inline bool pull_background(s32 cpu)
 {
-	struct sw_cpu *c = cpu_at(cpu);
-	bool pinned_first = c->turn++ & 1;
+	bool pinned_first = is_turn_of_pinned(cpu);
 
 	if (is_turn_of_excess(cpu) && pull_excess(cpu))
 		return true;
-	/* In turns, so that neither queue can keep the other waiting. */
 	if (pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
 		starvation_of(cpu)->served++;
 		return true;

@@ -29,6 +29,14 @@ struct sw_cpu {
 	u64 since;		/* when its current task was last charged; 0 if it has none */
 	u64 began;		/* when it began to run that task */
 	u64 until;		/* when background work has to give it back; 0 unless it has it */
+	u64 ordinary_since;	/* when it began to run ordinary work; 0 if it does not */
+	u64 ordinary_time;	/* the virtual time of that then; once it has stopped: by now */
+	s64 ordinary_lag;	/* how far the first was after the clock of its queue */
+	u64 ordinary_max;	/* the most that the second may be */
+	u64 ordinary_ran;	/* for how long that had run before, ns */
+	u64 ordinary_inverse;	/* of its weight, see inverse_of() */
+	u32 ordinary_stopped;	/* thread that is preempted and about to be queued by that time; 0: none */
+	u32 ordinary_yields;	/* it has called sched_yield(), and is to let others run */
 	u32 current;		/* managed task that it runs */
 	u32 emitted;		/* assignment that was last emitted */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
@@ -104,8 +112,12 @@ static __always_inline struct sw_managed *managed_at(u64 number)
  */
 static __always_inline u32 known_number(struct task_struct *p)
 {
-	struct sw_storage *s = bpf_task_storage_get(&storage, p, 0, 0);
+	struct sw_storage *s;
 
+	/* Of most threads nothing is kept. A task may wait for the CPU of one of these, and the look-up takes longer. */
+	if (!p->bpf_storage)
+		return 0;
+	s = bpf_task_storage_get(&storage, p, 0, 0);
 	return s && s->number && s->admission == READ_ONCE(managed_at(s->number)->admission) ? s->number : 0;
 }
 

@@ -3,7 +3,7 @@
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
  * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
- * agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
+ * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; commands.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
@@ -74,7 +74,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		number = number_of(prev);
 	if (pull_assigned(cpu, prev, number))
 		return true;
-	if (pull_background(cpu))
+	if (!(prev && !number && goes_on(cpu)) && pull_background(cpu))
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and @prev is not ordinary work that goes on. */
@@ -88,7 +88,9 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 			on_stop(number, cpu, true);
 			on_excess_start(prev, number, cpu);
 		}
-		scx_bpf_task_set_slice(prev, SW_SLICE);
+		on_ordinary_stop(prev, cpu, false);
+		on_ordinary_start(prev, cpu);
+		scx_bpf_task_set_slice(prev, slice_of(prev));
 	}
 	/* No callback follows if @prev goes on, or if the CPU idles. */
 	recheck_assignment(cpu);
@@ -141,15 +143,16 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	u32 i = number_of(p);
 
 	if (i && !is_excess(p, i)) {
-		on_start(i, cpu, may_continue(p, i, cpu));
+		on_start(p, i, cpu);
 		return;
 	}
 	if (i)
 		on_excess_start(p, i, cpu);
+	on_ordinary_start(p, cpu);
 	on_observed_start(p);
-	/* It was a managed task when it was moved here: without an end it would keep other ordinary work waiting. */
-	if (p->scx.slice > SW_SLICE)
-		scx_bpf_task_set_slice(p, SW_SLICE);
+	/* That of a light thread is shorter. If it was a managed task when it was moved here, it has no end. */
+	if (p->scx.slice > slice_of(p))
+		scx_bpf_task_set_slice(p, slice_of(p));
 	/* It may have had the CPU all the time and be ordinary work again. */
 	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
 		cpu_event(cpu, SW_WHY_TAKEN, false);
@@ -173,6 +176,7 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 	}
 	if (current)
 		on_abandoned(cpu);
+	on_ordinary_stop(p, cpu, runnable);
 	on_observed_stop(p, cpu);
 }
 
@@ -206,6 +210,7 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
 	u32 i = number_of(from);
 
 	scx_bpf_task_set_slice(from, 0);
+	cpu_at(scx_bpf_task_cpu(from))->ordinary_yields = 1;
 	if (i)
 		on_yield(i, scx_bpf_task_cpu(from));
 	return false;
@@ -370,6 +375,16 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 }
 
 /*
+ * @p becomes ordinary work: it has had as much as others.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
+void BPF_STRUCT_OPS(shiftwork_enable, struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, READ_ONCE(*clock_of(ordinary_queue(p, scx_bpf_task_cpu(p)))));
+}
+
+/*
  * Creates all queues and starts the timers.
  *
  * Context: may sleep.
@@ -442,6 +457,7 @@ SCX_OPS_DEFINE(shiftwork,
 	       .quiescent = (void *)shiftwork_quiescent,
 	       .yield = (void *)shiftwork_yield,
 	       .set_cpumask = (void *)shiftwork_set_cpumask,
+	       .enable = (void *)shiftwork_enable,
 	       .disable = (void *)shiftwork_disable,
 	       .exit_task = (void *)shiftwork_exit_task,
 	       .cpu_online = (void *)shiftwork_cpu_online,

@@ -111,7 +111,7 @@ static __always_inline void on_block(struct task_struct *p, u32 i)
 /*
  * Whether @p goes on on @cpu whatever was decided: it can run nowhere else, or the kernel is about to move it.
  *
- * Context: running() of @cpu.
+ * Context: as on_start().
  */
 static __always_inline bool may_continue(struct task_struct *p, u32 i, u32 cpu)
 {
@@ -119,11 +119,11 @@ static __always_inline bool may_continue(struct task_struct *p, u32 i, u32 cpu)
 }
 
 /*
- * The task @i runs on @cpu. @continues: may_continue() of it.
+ * @p, the task @i, runs on @cpu.
  *
- * Context: running() of @cpu, its run queue's lock held. Does not take the core's lock.
+ * Context: running() or dispatch() of @cpu, its run queue's lock held. Does not take the core's lock.
  */
-static __always_inline void on_start(u32 i, s32 cpu, bool continues)
+static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -137,7 +137,7 @@ static __always_inline void on_start(u32 i, s32 cpu, bool continues)
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
 	WRITE_ONCE(c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met the task that ran before. */
-	if (!continues && READ_ONCE(*sw_runner(&core, cpu)) != i)
+	if (READ_ONCE(*sw_runner(&core, cpu)) != i && !may_continue(p, i, cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left(i));
 }
@@ -173,8 +173,9 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
 		/* It ran as ordinary work until now, and goes on without a callback. */
 		if (cpu_at(cpu)->current != i) {
+			on_ordinary_stop(prev, cpu, false);
 			on_observed_stop(prev, cpu);
-			on_start(i, cpu, false);
+			on_start(prev, i, cpu);
 		}
 		return true;
 	}

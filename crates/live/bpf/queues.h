@@ -13,16 +13,11 @@
 #ifndef SW_QUEUES_H
 #define SW_QUEUES_H
 
-#include "excess.h"
+#include "fair.h"
 
 #define SW_QUEUE_OF_TASK(i)	(0x10000ULL + ((i) & (SW_TASKS - 1)))
-#define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
-#define SW_QUEUE_OF_ALL		0x30000ULL
 /* Throttled tasks that go on as ordinary work. */
 #define SW_QUEUE_OF_EXCESS	0x40000ULL
-
-/* Time slice of ordinary work, ns. */
-#define SW_SLICE	5000000ULL
 
 /* CPUs of the machine. */
 const volatile u32 cpu_count = 1;
@@ -65,21 +60,52 @@ static __always_inline bool is_held_elsewhere(struct task_struct *p, u32 i)
 }
 
 /*
- * In which queue @p waits. @i: its number if it takes part, or 0.
+ * In which queue @p waits. @i: its number if it takes part, or 0; @cpu: where it is.
  *
  * Context: run queue's lock of @p held, or @p in a queue that is iterated.
  */
-static __always_inline u64 queue_for(struct task_struct *p, u32 i)
+static __always_inline u64 queue_for(struct task_struct *p, u32 i, s32 cpu)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-
 	if (is_offline(cpu))
 		return SCX_DSQ_LOCAL_ON | cpu;
 	if (i && !has_no_cpu(i) && !is_held_elsewhere(p, i))
 		return is_excess(p, i) ? SW_QUEUE_OF_EXCESS : SW_QUEUE_OF_TASK(i);
-	if (p->nr_cpus_allowed == 1 || is_migration_disabled(p))
-		return SW_QUEUE_OF_CPU(cpu);
-	return SW_QUEUE_OF_ALL;
+	return ordinary_queue(p, cpu);
+}
+
+/*
+ * Whether the queue is one of ordinary work, in the order of virtual time.
+ *
+ * Context: any.
+ */
+static __always_inline bool is_by_virtual_time(u64 queue)
+{
+	return queue >= SW_QUEUE_OF_CPU(0) && queue <= SW_QUEUE_OF_ALL;
+}
+
+/* How many CPUs a thread that wakes up looks at beside its own for ordinary work that it preempts. */
+#define SW_LOOKS 8
+
+/*
+ * The CPU that is to look for the thread, which has woken up and found none idle; or -1.
+ *
+ * Context: as ordinary_queue().
+ */
+static __always_inline s32 preempted_by(struct task_struct *p)
+{
+	u32 own = scx_bpf_task_cpu(p), cpu = own, k;
+	u64 queue = ordinary_queue(p, own), now = scx_bpf_now();
+	s64 lag = virtual_time(p, queue) - READ_ONCE(*clock_of(queue));
+
+	bpf_for(k, 0, SW_LOOKS) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !READ_ONCE(*sw_runner(&core, cpu)) &&
+		    preempts_ordinary(lag, cpu, now))
+			return cpu;
+		cpu = cpu + 1 < cpu_count ? cpu + 1 : 0;
+		if (cpu == own)
+			break;
+	}
+	return -1;
 }
 
 /*
@@ -97,9 +123,9 @@ static __always_inline bool is_looked_for_in(u64 queue, u32 i)
  *
  * Context: any; the queue has @p, or will have it before interrupts are on again.
  */
-static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue)
+static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue, bool has_woken)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
+	s32 cpu = scx_bpf_task_cpu(p), busy = -1;
 	u32 on;
 
 	if (is_looked_for_in(queue, i)) {
@@ -114,10 +140,16 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 	}
 	if (queue == SW_QUEUE_OF_ALL || (queue == SW_QUEUE_OF_EXCESS && !is_migration_disabled(p))) {
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (cpu < 0)
+		if (cpu < 0 && !has_woken)
 			return;
 	}
-	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	/* Where an agent decides its answer may be under way: the interrupts of these kicks would delay it. */
+	if (has_woken && !agent_decides && (cpu < 0 || is_pinned(p)))
+		busy = preempted_by(p);
+	if (busy >= 0)
+		scx_bpf_kick_cpu(busy, SCX_KICK_PREEMPT);
+	else if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 /*
@@ -127,7 +159,9 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
  */
 static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 {
-	u64 queue = queue_for(p, i);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 queue = queue_for(p, i, cpu);
+	bool stopped;
 
 	if (queue & SCX_DSQ_FLAG_BUILTIN) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SW_SLICE, flags);
@@ -138,20 +172,28 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 	if (i && queue == SW_QUEUE_OF_TASK(i)) {
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
-	} else {
+	} else if (queue == SW_QUEUE_OF_EXCESS) {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
+		if (cpu_at(cpu)->ordinary_stopped == p->pid)
+			scx_bpf_task_set_dsq_vtime(p, cpu_at(cpu)->ordinary_time);
+	} else {
+		stopped = cpu_at(cpu)->ordinary_stopped == p->pid;
+		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE,
+					 stopped ? cpu_at(cpu)->ordinary_time : virtual_time(p, queue), flags);
 		/*
 		 * A task that is preempted is queued when the CPU has its next task, and looks again after that. Only where
 		 * it has none, and would idle, the kernel says SCX_ENQ_LAST. A kick would only interrupt the next task.
 		 */
-		if (queue == SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)) && !(flags & SCX_ENQ_LAST) && scx_bpf_task_running(p))
+		if (queue == SW_QUEUE_OF_CPU(cpu) && !(flags & SCX_ENQ_LAST) && (stopped || scx_bpf_task_running(p)))
 			return;
 	}
-	kick_cpu_for(p, i, queue);
+	kick_cpu_for(p, i, queue, flags & SCX_ENQ_WAKEUP);
 }
 
 /*
  * Moves the tasks of a queue that belong to another, 0: all of them, or only this thread. Whether one moved.
+ *
+ * A global function: the verifier follows it once for each program, not wherever it is called.
  *
  * Context: no run queue's lock held.
  */
@@ -169,18 +211,23 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 		if (thread && p->pid != thread)
 			continue;
 		i = number_of(p);
-		to = queue_for(p, i);
+		to = queue_for(p, i, scx_bpf_task_cpu(p));
 		if (to == queue)
 			continue;
 		own = i && to == SW_QUEUE_OF_TASK(i);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, own ? SCX_SLICE_INF : SW_SLICE);
-		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0))
+		if (is_by_virtual_time(to)) {
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, virtual_time(p, to));
+			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
+				continue;
+		} else if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0)) {
 			continue;
+		}
 		moved = true;
 		/* Full memory barrier; pairs with pull_assigned(). */
 		if (i)
 			__sync_lock_test_and_set(&managed_at(i)->queued, is_looked_for_in(to, i));
-		kick_cpu_for(p, i, to);
+		kick_cpu_for(p, i, to, false);
 	}
 	bpf_rcu_read_unlock();
 	return moved;

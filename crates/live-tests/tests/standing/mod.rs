@@ -6,6 +6,7 @@ pub mod cpus;
 pub mod excess;
 pub mod holder;
 pub mod observed;
+pub mod ordinary;
 mod stage;
 mod worker;
 

@@ -1,0 +1,106 @@
+//! Ordinary work beside a scheduler without tasks: shares by nice value, and how soon a thread runs that has slept.
+
+use std::time::Duration;
+
+use rustix::process::setpriority_process;
+use shiftwork_live::standing::Activity;
+use shiftwork_model::{CpuSet, Instant, Span};
+
+use super::stage::{Stage, task};
+use super::worker::{Doing, Worker};
+use crate::faults::{goes_on, processor_time};
+
+/// Threads that compute all the time, bound to these CPUs, with these nice values.
+fn hogs(stage: &Stage, cpus: u64, nice: &[i32]) -> Result<Vec<Worker>, String> {
+    let hog = |&nice: &i32| {
+        let worker = Worker::start(Doing::Hogs);
+        let bound = stage.standing.bind(worker.id, &CpuSet::from_bits(cpus));
+        bound.map_err(|error| error.to_string())?;
+        setpriority_process(Some(worker.id), nice).map_err(|error| error.to_string())?;
+        goes_on(worker.number(), 5)?;
+        Ok(worker)
+    };
+    nice.iter().map(hog).collect()
+}
+
+/// Two threads that compute all the time share a CPU as their nice values say, within a tenth, bound to that CPU or, four of
+/// them, to two.
+pub fn nice_values_share_a_cpu() -> Result<(), String> {
+    let stage = Stage::load()?;
+    // Linux' weights: 1,024 for nice 0, 335 for 5, 110 for 10.
+    for (cpus, copies, nice, ratio) in [
+        (0b0010, 1, 5, 1024.0 / 335.0),
+        (0b0010, 1, 10, 1024.0 / 110.0),
+        (0b1100, 2, 5, 1024.0 / 335.0),
+    ] {
+        let nices = [vec![0; copies], vec![nice; copies]].concat();
+        let workers = hogs(&stage, cpus, &nices)?;
+        let times = || {
+            let time = |of: &Worker| processor_time(of.number()).ok_or("a thread is gone");
+            workers.iter().map(time).collect::<Result<Vec<_>, _>>()
+        };
+        let before = times()?;
+        std::thread::sleep(Duration::from_secs(2));
+        let had: Vec<f64> = times()?
+            .iter()
+            .zip(&before)
+            .map(|(after, before)| (*after - *before).as_secs_f64())
+            .collect();
+        let (first, second) = had.split_at(copies);
+        let found = first.iter().sum::<f64>() / second.iter().sum::<f64>();
+        println!("nice 0 and {nice} on CPUs {cpus:#b}: {found:.2} to 1, wanted {ratio:.2}");
+        if (found / ratio - 1.0).abs() > 0.1 {
+            return Err(format!(
+                "nice {nice} on CPUs {cpus:#b}: {had:?}, {found:.2} to 1, wanted {ratio:.2}"
+            ));
+        }
+    }
+    stage.end()
+}
+
+/// A thread that sleeps for most of the time runs within microseconds after it wakes up, beside threads that compute all the
+/// time: bound with them to one CPU, or to two.
+pub fn thread_that_sleeps_runs_when_it_wakes_up() -> Result<(), String> {
+    const OBSERVED: usize = 3;
+    const NAPS: usize = 60;
+    for (cpus, count) in [(0b0010, 2), (0b1100, 4)] {
+        let mut stage = Stage::load()?;
+        let _others = hogs(&stage, cpus, &vec![0; count])?;
+        let naps = Worker::start(Doing::Naps);
+        let bound = stage.standing.bind(naps.id, &CpuSet::from_bits(cpus));
+        bound.map_err(|error| error.to_string())?;
+        let observed = stage.standing.observe(task(OBSERVED), naps.id);
+        observed.map_err(|error| error.to_string())?;
+        let mut waits = Vec::new();
+        let mut woken = None::<Instant>;
+        for _ in 0..1_000 {
+            std::thread::sleep(Duration::from_millis(5));
+            stage.take()?;
+            for did in stage.observed.drain(..) {
+                match (did.activity, woken) {
+                    (Activity::Woken, _) => woken = Some(did.at),
+                    (Activity::Ran(ran), Some(since)) => {
+                        waits.push(did.at.since(since).unwrap_or_default().saturating_sub(ran));
+                        woken = None;
+                    }
+                    _ => {}
+                }
+            }
+            if waits.len() >= NAPS {
+                break;
+            }
+        }
+        waits.sort_unstable();
+        let quantile = |percent: usize| waits.get(waits.len() * percent / 100).copied();
+        let (half, most) = (quantile(50), quantile(95));
+        println!(
+            "{count} others on CPUs {cpus:#b}: p50 {half:?}, p95 {most:?}, of {}",
+            waits.len()
+        );
+        if waits.len() < NAPS || half > Some(Span::from_us(50)) || most > Some(Span::from_us(500)) {
+            return Err(format!("on CPUs {cpus:#b} it waited for {waits:?}"));
+        }
+        stage.end()?;
+    }
+    Ok(())
+}

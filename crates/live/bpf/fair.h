@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The order of ordinary work: by virtual time. That of a thread grows by the time that it runs, divided by its weight,
+ * which follows from its nice value; the thread that has had least is next. The clock of a queue is the virtual time at
+ * which the last of its threads began to run. What a thread has had before it came to a queue, or while it slept, counts for no
+ * more than a slice before that clock, so that a thread that mostly sleeps runs at once, and none can save time; nor
+ * for more than SW_AHEAD_MAX after it, and less where many wait: none waits for more than some seconds, far from
+ * the kernel's watchdog, whatever the weights. For the same end nice values below -10 count as -10.
+ */
+#ifndef SW_FAIR_H
+#define SW_FAIR_H
+
+#include "excess.h"
+
+/* The queues of ordinary work, see queues.h. */
+#define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
+#define SW_QUEUE_OF_ALL		0x30000ULL
+
+/* Time slice of ordinary work, ns; that of a thread with less than the default weight is in proportion, and at least the second. */
+#define SW_SLICE	5000000ULL
+#define SW_SLICE_MIN	500000ULL
+/* A thread that wakes up and has had less than this less, ns, lets the one that runs go on. */
+#define SW_PREEMPTION_LAG	500000ULL
+/* Weights of nice values 0 and -10. */
+#define SW_WEIGHT_DEFAULT	100
+#define SW_WEIGHT_MAX		932
+/* Bits after the point of an inverse weight. */
+#define SW_INVERSE_SHIFT	16
+/* How far a thread is at most after the clock of its queue, ns, and the sum of that over all that wait. */
+#define SW_AHEAD_MAX		50000000ULL
+#define SW_AHEAD_SUM_MAX	500000000ULL
+
+/* Clocks of the queues. Written by CPUs that run threads of the queue, without a lock: one that is late matters little. */
+u64 pinned_clocks[SW_CPUS], shared_clock;
+
+/*
+ * Whether the thread can run on its CPU only.
+ *
+ * Context: any in which @p is trusted.
+ */
+static __always_inline bool is_pinned(struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+/*
+ * The queue of ordinary work in which @p waits, which is on @cpu.
+ *
+ * Context: run queue's lock of @p held, or @p in a queue that is iterated.
+ */
+static __always_inline u64 ordinary_queue(struct task_struct *p, u32 cpu)
+{
+	return is_pinned(p) ? SW_QUEUE_OF_CPU(cpu) : SW_QUEUE_OF_ALL;
+}
+
+/*
+ * The clock of a queue of ordinary work.
+ *
+ * Context: any.
+ */
+static __always_inline u64 *clock_of(u64 queue)
+{
+	if (queue == SW_QUEUE_OF_ALL)
+		return &shared_clock;
+	SW_HIDE(queue);
+	return &pinned_clocks[queue & (SW_CPUS - 1)];
+}
+
+/*
+ * How far a thread may be after the clock of this queue.
+ *
+ * Context: any.
+ */
+static __always_inline u64 ahead_max(u64 queue)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(queue);
+	u64 most;
+
+	most = SW_AHEAD_SUM_MAX / (waiting > 0 ? waiting + 1 : 1);
+	if (most > SW_AHEAD_MAX)
+		return SW_AHEAD_MAX;
+	return most < SW_SLICE ? SW_SLICE : most;
+}
+
+/*
+ * The virtual time by which the thread waits in this queue.
+ *
+ * Context: as ordinary_queue().
+ */
+static __always_inline u64 virtual_time(struct task_struct *p, u64 queue)
+{
+	u64 clock = READ_ONCE(*clock_of(queue)), own = p->scx.dsq_vtime, most;
+	s64 ahead = own - clock;
+
+	if (ahead < -(s64)SW_SLICE)
+		return clock - SW_SLICE;
+	if (ahead <= (s64)SW_SLICE)
+		return own;
+	most = ahead_max(queue);
+	return ahead > (s64)most ? clock + most : own;
+}
+
+/*
+ * The weight of the thread.
+ *
+ * Context: any in which @p is trusted.
+ */
+static __always_inline u32 weight_of(struct task_struct *p)
+{
+	u32 weight = p->scx.weight;
+
+	if (!weight)
+		return 1;
+	return weight < SW_WEIGHT_MAX ? weight : SW_WEIGHT_MAX;
+}
+
+/*
+ * For how long the thread may run at once, ns.
+ *
+ * Context: as weight_of().
+ */
+static __always_inline u64 slice_of(struct task_struct *p)
+{
+	u64 slice = SW_SLICE * weight_of(p) / SW_WEIGHT_DEFAULT;
+
+	if (slice > SW_SLICE)
+		return SW_SLICE;
+	return slice > SW_SLICE_MIN ? slice : SW_SLICE_MIN;
+}
+
+/*
+ * The time that a thread has run, as it counts. @inverse: see inverse_of().
+ *
+ * Context: any.
+ */
+static __always_inline u64 weighted(u64 ran, u64 inverse)
+{
+	return ran * inverse >> SW_INVERSE_SHIFT;
+}
+
+/*
+ * The default weight by the weight of the thread, as a binary fraction: where a thread stops, a task may wait for the CPU, and
+ * a division takes long.
+ *
+ * Context: as weight_of().
+ */
+static __always_inline u64 inverse_of(struct task_struct *p)
+{
+	return ((u64)SW_WEIGHT_DEFAULT << SW_INVERSE_SHIFT) / weight_of(p);
+}
+
+/*
+ * @cpu runs the thread as ordinary work.
+ *
+ * Context: running() or dispatch() of @cpu, its run queue's lock held.
+ */
+static __always_inline void on_ordinary_start(struct task_struct *p, u32 cpu)
+{
+	u64 queue = ordinary_queue(p, cpu), *clock = clock_of(queue), own = virtual_time(p, queue);
+	struct sw_cpu *c = cpu_at(cpu);
+
+	c->ordinary_time = own;
+	c->ordinary_lag = own - READ_ONCE(*clock);
+	if (c->ordinary_lag > 0)
+		WRITE_ONCE(*clock, own);
+	c->ordinary_inverse = inverse_of(p);
+	/* Only the time of light threads runs so fast that a slice may be too long where many wait. */
+	c->ordinary_max = *clock + (c->ordinary_inverse > 1 << SW_INVERSE_SHIFT ? ahead_max(queue) : SW_AHEAD_MAX);
+	c->ordinary_ran = p->se.sum_exec_runtime;
+	c->ordinary_stopped = 0;
+	c->ordinary_yields = 0;
+	WRITE_ONCE(c->ordinary_since, scx_bpf_now());
+}
+
+/*
+ * @cpu runs the thread no more. @preempted: it goes on. The kernel has just counted for how long it ran, so that no clock is
+ * read, and if its slice is over it is queued at once: then the time is stored there. A task may wait for the CPU.
+ *
+ * Context: stopping() or dispatch() of @cpu, its run queue's lock held.
+ */
+static __always_inline void on_ordinary_stop(struct task_struct *p, u32 cpu, bool preempted)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 own, clock;
+
+	if (!c->ordinary_since)
+		return;
+	WRITE_ONCE(c->ordinary_since, 0);
+	own = c->ordinary_time + weighted(p->se.sum_exec_runtime - c->ordinary_ran, c->ordinary_inverse);
+	if ((s64)(own - c->ordinary_max) > 0)
+		own = c->ordinary_max;
+	if (c->ordinary_yields) {
+		/* Those that have waited since the clock's time are before it. */
+		clock = READ_ONCE(*clock_of(ordinary_queue(p, cpu)));
+		if ((s64)(own - clock) < 1)
+			own = clock + 1;
+	}
+	c->ordinary_time = own;
+	if (preempted && !p->scx.slice)
+		c->ordinary_stopped = p->pid;
+	else
+		scx_bpf_task_set_dsq_vtime(p, own);
+}
+
+/*
+ * How far the thread that @cpu runs as ordinary work is after the clock of its queue by now.
+ *
+ * Context: any; without the run queue's lock the answer may be old.
+ */
+static __always_inline s64 lag_of_running(u32 cpu, u64 now)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 since = READ_ONCE(c->ordinary_since);
+
+	return c->ordinary_lag + (now > since ? weighted(now - since, c->ordinary_inverse) : 0);
+}
+
+/*
+ * How far the first thread of the queue is after its clock, ns; the most that can be if none waits.
+ *
+ * Context: dispatch().
+ */
+static __always_inline s64 first_lag(u64 queue, u64 clock)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
+
+	return p ? (s64)(p->scx.dsq_vtime - clock) : (s64)(~0ULL >> 1);
+}
+
+/*
+ * Whether a thread that has woken up and lags so far behind takes the CPU from the ordinary work there.
+ *
+ * Context: any. Reads without a lock: a wrong answer costs a kick.
+ */
+static __always_inline bool preempts_ordinary(s64 lag, u32 cpu, u64 now)
+{
+	return READ_ONCE(cpu_at(cpu)->ordinary_since) && lag + (s64)SW_PREEMPTION_LAG < lag_of_running(cpu, now);
+}
+
+#endif
