@@ -70,6 +70,16 @@ pub(crate) fn check(
 /// # Errors
 /// The first obstacle.
 pub(crate) fn check_standing(cpus: &CpuSet, system: &System) -> Result<bool, LiveError> {
+    check_standing_cpus(cpus, system)?;
+    check_kernel(system)?;
+    Ok(!kernel::is_real_time(system))
+}
+
+/// Checks that tasks can have these CPUs, online or not.
+///
+/// # Errors
+/// The first that they cannot have, and those that they can.
+pub(crate) fn check_standing_cpus(cpus: &CpuSet, system: &System) -> Result<(), LiveError> {
     let there = system.cpus("/sys/devices/system/cpu/present");
     let missing = *cpus - there.unwrap_or(*cpus);
     if let Some(cpu) = missing.lowest().or_else(|| beyond_the_core(cpus.iter())) {
@@ -87,8 +97,7 @@ pub(crate) fn check_standing(cpus: &CpuSet, system: &System) -> Result<bool, Liv
             remedy: String::from("choose one at least"),
         });
     }
-    check_kernel(system)?;
-    Ok(!kernel::is_real_time(system))
+    Ok(())
 }
 
 /// The first of these CPUs that is beyond the core's limit.

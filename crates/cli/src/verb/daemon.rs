@@ -16,6 +16,7 @@ use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_live::LiveError;
 use shiftwork_live::host::System;
+use shiftwork_live::standing::check_cpus;
 use shiftwork_model::CpuSet;
 
 use super::watch::{catch_interrupts, catch_termination, is_interrupted};
@@ -126,11 +127,7 @@ fn check(config: &Config, console: &mut Console) -> Result<Answer, Failure> {
     config.group.as_deref().map(group).transpose()?;
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
     let cpus = config.cpus.unwrap_or(online);
-    if !cpus.is_subset(&online) {
-        return Err(Failure::Machine(format!(
-            "cpus = \"{cpus}\": online are CPUs {online}"
-        )));
-    }
+    check_cpus(&cpus).map_err(|error| Failure::Machine(error.to_string()))?;
     let callers = config.group.as_deref().map_or_else(
         || "root".to_owned(),
         |group| format!("root and members of group {group}"),

@@ -30,7 +30,7 @@ fn configuration_that_the_daemon_would_refuse_has_its_exit_status() {
     for (name, text, status, expected) in [
         ("unknown-key", "cpu = \"0\"\n", 2, "cpus"),
         ("no-group", "group = \"no-such-group\"\n", 2, "groupadd"),
-        ("no-cpu", "cpus = \"0,1000\"\n", 3, "online are CPUs"),
+        ("no-cpu", "cpus = \"0,1000\"\n", 3, "choose CPUs among"),
     ] {
         let (ended, said) = check(name, text);
         assert_eq!(

@@ -61,6 +61,14 @@ pub struct Standing {
 /// How many tasks there may be: numbers are below.
 const TASKS_MAX: usize = 1_024;
 
+/// Checks that [`Settings::cpus`] can be these on this machine, without loading anything.
+///
+/// # Errors
+/// The first CPU that tasks cannot have, and those that they can.
+pub fn check_cpus(cpus: &CpuSet) -> Result<(), LiveError> {
+    preflight::check_standing_cpus(cpus, &System::this())
+}
+
 impl Standing {
     /// Loads the scheduler, at first without tasks: everything is ordinary work.
     ///
