@@ -106,7 +106,6 @@ tests! {
         standing::excess::throttled_threads_hold_no_lock_of_the_kernel,
         standing::excess::throttled_process_can_be_killed,
         standing::ordinary::nice_values_share_a_cpu,
-        standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
         standing::cpus::cpu_goes_that_threads_wait_for,
         standing::thread_that_returns_from_a_higher_class_keeps_its_part,
         standing::holder::threads_outlive_the_holder_of_a_standing_scheduler within 120,
@@ -170,6 +169,7 @@ tests! {
         programs::each_wait_of_a_program_ends_one_job,
         record::record_names_what_led_to_a_miss within 120,
         record::record_names_the_time_without_agent within 120,
+        standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
     }
     Reactions {
         latency::run_reacts_in_microseconds_under_edf,

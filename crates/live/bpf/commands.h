@@ -65,7 +65,7 @@ int set_cache(struct sw_cache *a)
 }
 
 /*
- * Whether it is on a run queue, or on its way to one. The field is an int before Linux 7.1 and a byte since, whose
+ * Whether it is on a run queue, or on its way to one. The field is an int in Linux 7.0 and a byte in 7.2, whose
  * values are the same; a read of either as it stands does not fit the other.
  *
  * Context: any. Without the run queue's lock the answer may be old.

@@ -203,6 +203,22 @@ static __always_inline void on_ordinary_stop(struct task_struct *p, u32 cpu, boo
 }
 
 /*
+ * Whether @p has just stopped on @cpu and its virtual time is `ordinary_time` there, stored nowhere else. Once: later it may have
+ * run elsewhere.
+ *
+ * Context: enqueue(), run queue's lock of @p held.
+ */
+static __always_inline bool take_stopped(struct task_struct *p, u32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+
+	if (c->ordinary_stopped != p->pid)
+		return false;
+	c->ordinary_stopped = 0;
+	return true;
+}
+
+/*
  * How far the thread that @cpu runs as ordinary work is after the clock of its queue by now.
  *
  * Context: any; without the run queue's lock the answer may be old.

@@ -174,10 +174,10 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
 	} else if (queue == SW_QUEUE_OF_EXCESS) {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
-		if (cpu_at(cpu)->ordinary_stopped == p->pid)
+		if (take_stopped(p, cpu))
 			scx_bpf_task_set_dsq_vtime(p, cpu_at(cpu)->ordinary_time);
 	} else {
-		stopped = cpu_at(cpu)->ordinary_stopped == p->pid;
+		stopped = take_stopped(p, cpu);
 		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE,
 					 stopped ? cpu_at(cpu)->ordinary_time : virtual_time(p, queue), flags);
 		/*

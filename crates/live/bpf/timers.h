@@ -88,6 +88,9 @@ static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
 {
 	u32 k;
 
+	/* As a rule; an iterator is three calls of the kernel. */
+	if (!bpf_timer_start(&t->timer, at, flags))
+		return;
 	bpf_for(k, 0, 16)
 		if (!bpf_timer_start(&t->timer, at, flags))
 			break;
