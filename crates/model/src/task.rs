@@ -120,7 +120,7 @@ pub enum Arrival {
 }
 
 /// A stretch of what a job does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Computes for this long.
     Run(Span),

@@ -1,20 +1,28 @@
 //! rt-app: JSON with comments, trailing commas, keys without a value, and repeated keys whose order
 //! is what a thread does.
 //!
-//! A thread that computes and then waits for a timer is a periodic task: the timer's period, the
-//! sum of the runs before it. Several timers in turn are jobs of different length. Without a timer,
-//! a loop of runs and sleeps is taken as periodic, too, with the length of the loop. Priorities are
-//! turned around: there 99 is the most urgent, here 1 is.
+//! A thread becomes a task that does the same: with a CPU whenever it wants one, the task computes
+//! when the thread does and for as long. How it is found: the thread is executed on its own
+//! (`alone.rs`) until it ends or repeats itself, and what it does from timer to timer is a job
+//! (`jobs.rs`). A thread that no task is like, since it waits for others or begins its jobs at uneven
+//! distances, is refused with the reason. Priorities are turned around: there 99 is the most
+//! urgent, here 1 is.
 
-mod body;
+mod alone;
+mod event;
+mod jobs;
+mod program;
+mod users;
+mod value;
 
-use shiftwork_model::{Arrival, CpuId, CpuSet, Instant, OnOverrun, Priority, Span, Task, Work};
+use shiftwork_model::{Arrival, CpuSet, OnOverrun, Priority, Span, Task, Work};
 
-use super::json::{Kind, Node, parse};
+use super::json::{Kind, parse};
 use super::{Draft, Imported, NamesTaken, Options, TASKS_MAX, settle};
 use crate::error::TasksetError;
-use crate::place::Place;
-use body::{Body, OldServer};
+use jobs::Jobs;
+use users::Users;
+use value::Json;
 
 /// Reads a file.
 ///
@@ -42,6 +50,8 @@ pub fn read_with(text: &str, options: &Options) -> Result<Imported, TasksetError
         match member.key {
             "tasks" => threads = Some(member),
             "global" => import.read_global(member)?,
+            // It declares what events name.
+            "resources" => {}
             other => import.left_out.push(format!("`{other}`")),
         }
     }
@@ -51,131 +61,31 @@ pub fn read_with(text: &str, options: &Options) -> Result<Imported, TasksetError
         within: "an rt-app file".to_string(),
         example: "\"tasks\": { \"imu\": { \"run\": 500, \"timer\": { \"ref\": \"tick\", \"period\": 2000 } } }",
     })?;
+    let mut users = Users::default();
     for thread in threads.members()? {
-        import.read_thread(thread, &mut drafts)?;
+        users.count(thread, instances(thread)?)?;
+    }
+    for thread in threads.members()? {
+        import.read_thread(thread, &users, &mut drafts)?;
+    }
+    if drafts.is_empty() && import.refused > 0 {
+        return Err(TasksetError::Impossible {
+            what: format!(
+                "no thread of this file can be imported: {}",
+                import.left_out.join("; ")
+            ),
+            accepted: "accepted: threads that run, sleep and wait for timers of their own"
+                .to_string(),
+        });
+    }
+    if import.relative {
+        let what = "relative timers: after a job that ends later than its timer, rt-app counts from \
+                    that end, the task set goes on from the timer (mode \"absolute\" does so, too)";
+        import.left_out.push(what.to_string());
     }
     let set = settle(drafts, options, &mut import.left_out)?;
     let left_out = import.left_out;
     Ok(Imported { set, left_out })
-}
-
-/// A value, what it is called, and the text it stands in.
-#[derive(Clone, Copy)]
-struct Json<'a> {
-    text: &'a str,
-    key: &'a str,
-    node: &'a Node,
-}
-
-impl<'a> Json<'a> {
-    fn place(self) -> Place {
-        Place::of(self.text, self.node.offset)
-    }
-
-    /// What the value is, in a few words.
-    fn describe(self) -> String {
-        match &self.node.kind {
-            Kind::Null => "nothing".to_string(),
-            Kind::Boolean(value) => value.to_string(),
-            Kind::Number(number) => format!("the number {number}"),
-            Kind::Text(text) => format!("the text \"{text}\""),
-            Kind::List(_) => "a list".to_string(),
-            Kind::Object(_) => "an object".to_string(),
-        }
-    }
-
-    fn wrong(self, accepted: &'static str) -> TasksetError {
-        TasksetError::WrongKind {
-            place: self.place(),
-            key: self.key.to_string(),
-            found: self.describe(),
-            accepted,
-        }
-    }
-
-    fn out_of_range(self, found: &str, accepted: &str) -> TasksetError {
-        TasksetError::OutOfRange {
-            place: self.place(),
-            key: self.key.to_string(),
-            found: found.to_string(),
-            accepted: accepted.to_string(),
-        }
-    }
-
-    /// The keys and values of an object, in order.
-    fn members(self) -> Result<impl Iterator<Item = Json<'a>> + Clone, TasksetError> {
-        let Kind::Object(members) = &self.node.kind else {
-            return Err(self.wrong("an object { … }"));
-        };
-        let text = self.text;
-        Ok(members
-            .iter()
-            .map(move |(key, node)| Json { text, key, node }))
-    }
-
-    /// The value of a key of an object; the last one counts.
-    fn get(self, key: &str) -> Result<Option<Json<'a>>, TasksetError> {
-        Ok(self.members()?.filter(|member| member.key == key).last())
-    }
-
-    /// A whole number between the two.
-    fn integer(self, least: i64, most: i64) -> Result<i64, TasksetError> {
-        let number: Option<i64> = match &self.node.kind {
-            Kind::Number(number) => number.parse().ok(),
-            _ => None,
-        };
-        number
-            .filter(|found| (least..=most).contains(found))
-            .ok_or_else(|| {
-                let accepted = format!("a whole number from {least} to {most}");
-                self.out_of_range(&self.describe(), &accepted)
-            })
-    }
-
-    /// A number of microseconds.
-    fn microseconds(self) -> Result<Span, TasksetError> {
-        let most = (Span::MAX.as_ns() / 1_000) as i64;
-        let number = self.integer(0, most).map_err(|_| {
-            let accepted = format!("a whole number of microseconds from 0 to {most}");
-            self.out_of_range(&self.describe(), &accepted)
-        })?;
-        Ok(Span::from_us(number.unsigned_abs()))
-    }
-
-    fn text(self, accepted: &'static str) -> Result<&'a str, TasksetError> {
-        match &self.node.kind {
-            Kind::Text(text) => Ok(text),
-            _ => Err(self.wrong(accepted)),
-        }
-    }
-
-    /// CPUs: numbers in a list, one number, or a CPU list in quotation marks.
-    fn cpus(self) -> Result<CpuSet, TasksetError> {
-        let set = match &self.node.kind {
-            Kind::List(items) => items
-                .iter()
-                .map(|node| Json { node, ..self }.cpu())
-                .collect::<Result<_, _>>()?,
-            Kind::Text(list) => list.parse().map_err(|problem| TasksetError::NoCpuList {
-                place: self.place(),
-                key: self.key.to_string(),
-                problem,
-            })?,
-            _ => CpuSet::single(self.cpu()?),
-        };
-        match set.is_empty() {
-            false => Ok(set),
-            true => Err(TasksetError::NoCpus {
-                place: self.place(),
-                key: self.key.to_string(),
-            }),
-        }
-    }
-
-    fn cpu(self) -> Result<CpuId, TasksetError> {
-        let number = self.integer(0, shiftwork_model::CPUS_MAX as i64 - 1)?;
-        Ok(CpuId::from_index(number.unsigned_abs() as usize))
-    }
 }
 
 /// What has been learnt so far.
@@ -187,6 +97,10 @@ struct Import {
     tasks: usize,
     /// Phases and releases in the tasks so far.
     written: usize,
+    /// How many threads were refused.
+    refused: usize,
+    /// Whether a task was released by a relative timer.
+    relative: bool,
 }
 
 impl Import {
@@ -194,10 +108,11 @@ impl Import {
         for member in global.members()? {
             match member.key {
                 "default_policy" => {
-                    let policy = member.text("a policy, like \"SCHED_FIFO\"")?;
+                    let policy = member.text_value(POLICIES)?;
                     self.default_policy = Some(policy.to_string());
                 }
                 "duration" => self.read_duration(member)?,
+                key if WITHOUT_EFFECT.contains(&key) => {}
                 other => self.left_out.push(format!("global `{other}`")),
             }
         }
@@ -220,22 +135,26 @@ impl Import {
         self.left_out.push(format!("task `{}`: {what}", thread.key));
     }
 
+    /// Leaves a thread out.
+    fn refuse(&mut self, thread: Json<'_>, reason: &str) {
+        self.refused += 1;
+        self.note(thread, &format!("not imported: {reason}"));
+    }
+
     /// Reads a thread, as many times as it has instances.
     fn read_thread(
         &mut self,
         thread: Json<'_>,
+        users: &Users<'_>,
         drafts: &mut Vec<Draft>,
     ) -> Result<(), TasksetError> {
-        let instances = match thread.get("instance")? {
-            Some(value) => value.integer(0, TASKS_MAX as i64)?.unsigned_abs() as usize,
-            None => 1,
-        };
+        let instances = instances(thread)? as usize;
         self.tasks += instances;
         if self.tasks > TASKS_MAX {
             let accepted = format!("at most {TASKS_MAX} tasks in a file");
             return Err(thread.out_of_range("one task too many", &accepted));
         }
-        let Some(draft) = self.read_task(thread)? else {
+        let Some(draft) = self.read_task(thread, users)? else {
             return Ok(());
         };
         self.written += instances.saturating_mul(length(&draft.task));
@@ -257,8 +176,12 @@ impl Import {
         Ok(())
     }
 
-    /// The task that every instance of the thread is; `None` if it never computes.
-    fn read_task(&mut self, thread: Json<'_>) -> Result<Option<Draft>, TasksetError> {
+    /// The task that every instance of the thread is; `None` if it never computes or is refused.
+    fn read_task(
+        &mut self,
+        thread: Json<'_>,
+        users: &Users<'_>,
+    ) -> Result<Option<Draft>, TasksetError> {
         if thread.key.is_empty() {
             let tasks = Json {
                 key: "tasks",
@@ -266,112 +189,99 @@ impl Import {
             };
             return Err(tasks.out_of_range("a list with an unnamed task", "a name for each task"));
         }
-        let old = match self.policy(thread)? {
-            Some("SCHED_DEADLINE") if thread.get("dl-runtime")?.is_none() => OldServer::Present,
-            _ => OldServer::Absent,
+        let server = self.read_server(thread)?;
+        let read = program::read(thread, users, server.is_some())?;
+        let Some(cpus) = self.read_cpus(thread)? else {
+            return Ok(None);
         };
-        let body = body::read(thread, old)?;
-        for what in &body.left_out {
+        for what in &read.lost {
             self.note(thread, what);
         }
-        let server = self.read_server(thread)?;
-        let Some(mut draft) = self.make_task(thread, &body, &server)? else {
-            self.note(thread, "it never computes, so it is no task");
+        if !read.refused.is_empty() {
+            self.refuse(thread, &read.refused.join(", "));
             return Ok(None);
-        };
-        draft.cpus = body.cpus;
-        if let Some(delay) = thread.get("delay")? {
-            draft.task.offset = delay.microseconds()?;
         }
-        self.read_priority(thread, &mut draft)?;
-        self.limit_jobs(thread, &body, &mut draft)?;
-        Ok(Some(draft))
-    }
-
-    /// Turns what the thread does, and its server if it has one, into a task.
-    fn make_task(
-        &mut self,
-        thread: Json<'_>,
-        body: &Body,
-        server: &Server,
-    ) -> Result<Option<Draft>, TasksetError> {
-        let run = body.longest_job();
-        let Some(cost) = server.runtime.or(run).filter(|cost| !cost.is_zero()) else {
-            return Ok(None);
-        };
-        let period = body
-            .period
-            .or(server.period)
-            .unwrap_or_else(|| body.loop_length());
-        let period = match period.is_zero() {
-            true => cost,
-            false => period,
-        };
-        if body.period.is_none() && server.period.is_none() {
-            self.note(
-                thread,
-                &format!("it has no timer; its loop is taken as a period of {period}"),
-            );
-        }
-        if let (Some(timer), Some(server)) = (body.period, server.period)
-            && timer != server
-        {
-            self.note(
-                thread,
-                &format!("dl-period {server}; the timer's period {timer} is kept"),
-            );
-        }
-        let mut draft = Draft::new("", cost, period);
-        draft.task.deadline = server.deadline.unwrap_or(period);
-        draft.task.work = body.work(cost);
-        if server.runtime.is_none() {
-            draft.task.on_overrun = OnOverrun::Continue;
-        }
-        if cost > draft.task.deadline {
-            let deadline = draft.task.deadline;
-            self.note(
-                thread,
-                &format!("the cost {cost} exceeds the deadline; {deadline} is kept"),
-            );
-            draft.task.cost = deadline;
-            draft.task.work = match draft.task.work {
-                Work::Cost => Work::Constant(cost),
-                other => other,
-            };
-        }
-        Ok(Some(draft))
-    }
-
-    /// Reads the parameters of SCHED_DEADLINE, under their new or their old names.
-    fn read_server(&mut self, thread: Json<'_>) -> Result<Server, TasksetError> {
-        let deadline_policy = self
-            .policy(thread)?
-            .is_some_and(|name| name == "SCHED_DEADLINE");
-        let get = |new: &str, old: &str| {
-            let value = match thread.get(new)? {
-                Some(value) => Some(value),
-                None if deadline_policy => thread.get(old)?,
-                None => None,
-            };
-            match value.map(Json::microseconds).transpose()? {
-                Some(Span::ZERO) | None => Ok(None),
-                some => Ok(some),
+        let jobs = match jobs::find(&read.program) {
+            Ok(Some(jobs)) => jobs,
+            Ok(None) => {
+                self.note(thread, "it never computes, so it is no task");
+                return Ok(None);
+            }
+            Err(reason) => {
+                self.refuse(thread, &reason);
+                return Ok(None);
             }
         };
-        let server = Server {
-            runtime: get("dl-runtime", "runtime")?,
-            period: get("dl-period", "period")?,
-            deadline: get("dl-deadline", "deadline")?,
+        let (mut draft, lost) = match make_task(&jobs, server) {
+            Ok(made) => made,
+            Err(reason) => {
+                self.refuse(thread, &reason);
+                return Ok(None);
+            }
         };
-        Ok(match deadline_policy {
-            true => server,
-            false => Server::default(),
-        })
+        for what in jobs.lost.iter().chain(&lost) {
+            self.note(thread, what);
+        }
+        self.relative |= jobs.by_timer && read.relative;
+        draft.cpus = cpus;
+        if let Some(delay) = thread.get("delay")? {
+            draft.task.offset += delay.microseconds()?;
+        }
+        self.read_priority(thread, &mut draft)?;
+        Ok(Some(draft))
+    }
+
+    /// The CPUs of a thread, empty for all; `None` if it is refused, since its phases use different
+    /// ones.
+    fn read_cpus(&mut self, thread: Json<'_>) -> Result<Option<CpuSet>, TasksetError> {
+        let cpus = |object: Json<'_>| object.get("cpus")?.map(Json::cpus).transpose();
+        let own = cpus(thread)?;
+        let mut used = Vec::new();
+        if let Some(phases) = thread.get("phases")? {
+            for phase in phases.members()? {
+                used.push(cpus(phase)?.or(own));
+            }
+        }
+        let all = used.first().copied().unwrap_or(own);
+        if used.iter().any(|&phase| phase != all) {
+            self.refuse(thread, "its phases have different `cpus`");
+            return Ok(None);
+        }
+        Ok(Some(all.unwrap_or(CpuSet::EMPTY)))
+    }
+
+    /// Reads the parameters of SCHED_DEADLINE, as rt-app does; `None` under another policy. Those of
+    /// before there were `dl-` keys count where there is no `dl-runtime`.
+    fn read_server(&mut self, thread: Json<'_>) -> Result<Option<Server>, TasksetError> {
+        if self.policy(thread)? != Some("SCHED_DEADLINE") {
+            return Ok(None);
+        }
+        let get = |key: &str, default: Span| match thread.get(key)? {
+            Some(value) => value.microseconds(),
+            None => Ok(default),
+        };
+        let mut runtime = get("dl-runtime", Span::ZERO)?;
+        let mut period = get("dl-period", runtime)?;
+        let mut deadline = get("dl-deadline", period)?;
+        if runtime.is_zero() {
+            runtime = get("runtime", Span::ZERO)?;
+        }
+        if period.is_zero() {
+            period = get("period", runtime)?;
+        }
+        if deadline.is_zero() {
+            deadline = get("deadline", period)?;
+        }
+        Ok(Some(Server {
+            runtime,
+            period,
+            deadline,
+        }))
     }
 
     fn policy<'a>(&'a self, thread: Json<'a>) -> Result<Option<&'a str>, TasksetError> {
         match thread.get("policy")? {
-            Some(value) => value.text("a policy, like \"SCHED_FIFO\"").map(Some),
+            Some(value) => value.text_value(POLICIES).map(Some),
             None => Ok(self.default_policy.as_deref()),
         }
     }
@@ -388,6 +298,9 @@ impl Import {
             "SCHED_DEADLINE" => {}
             other => {
                 self.note(thread, &format!("{other}; it is taken as a real-time task"));
+                if thread.get("dl-runtime")?.is_some() {
+                    self.note(thread, "`dl-runtime`, the slice of an ordinary thread");
+                }
                 if let Some(Kind::Number(nice)) = priority.map(|value| &value.node.kind) {
                     self.note(thread, &format!("nice value {nice}"));
                 }
@@ -398,43 +311,7 @@ impl Import {
         }
         Ok(())
     }
-
-    /// A thread that ends after some rounds is a task with as many releases.
-    fn limit_jobs(
-        &mut self,
-        thread: Json<'_>,
-        body: &Body,
-        draft: &mut Draft,
-    ) -> Result<(), TasksetError> {
-        let rounds = match thread.get("loop")? {
-            Some(value) => value.integer(-1, i64::MAX)?,
-            None => -1,
-        };
-        if rounds < 0 {
-            return Ok(());
-        }
-        let jobs = rounds
-            .unsigned_abs()
-            .saturating_mul(body.jobs.len().max(1) as u64);
-        if jobs > RELEASES_MAX {
-            self.note(thread, &format!("`loop` {rounds}; it goes on for ever"));
-            return Ok(());
-        }
-        let period = draft.task.period.as_ns();
-        let releases = (0..jobs).map(|job| Instant::from_ns(job.saturating_mul(period)));
-        let releases: Vec<Instant> = releases.collect();
-        match releases.last() {
-            Some(last) if last.as_ns() > Span::MAX.as_ns() => {
-                self.note(thread, &format!("`loop` {rounds}; it goes on for ever"));
-            }
-            _ => draft.task.arrival = Arrival::Releases(releases),
-        }
-        Ok(())
-    }
 }
-
-/// The most releases that are written out one by one.
-const RELEASES_MAX: u64 = 10_000;
 
 /// The most phases and releases in a file once its loops and instances are written out. More are
 /// no task set but a trap for the memory.
@@ -454,10 +331,113 @@ fn length(task: &Task) -> usize {
     work + releases
 }
 
-/// The parameters of SCHED_DEADLINE, where the thread has them.
-#[derive(Default)]
+/// Global keys that change no schedule: what is logged, and what only events have to do with for
+/// which a thread is refused.
+const WITHOUT_EFFECT: [&str; 10] = [
+    "logdir",
+    "log_basename",
+    "log_size",
+    "gnuplot",
+    "ftrace",
+    "cumulative_slack",
+    "lock_pages",
+    "pi_enabled",
+    "io_device",
+    "mem_buffer_size",
+];
+
+const POLICIES: &str = "a policy, like \"SCHED_FIFO\"";
+
+/// How many threads of one kind are started.
+fn instances(thread: Json<'_>) -> Result<u64, TasksetError> {
+    match thread.get("instance")? {
+        Some(value) => Ok(value.integer(0, TASKS_MAX as i64)?.unsigned_abs()),
+        None => Ok(1),
+    }
+}
+
+/// The parameters of SCHED_DEADLINE.
+#[derive(Clone, Copy)]
 struct Server {
-    runtime: Option<Span>,
-    period: Option<Span>,
-    deadline: Option<Span>,
+    runtime: Span,
+    period: Span,
+    deadline: Span,
+}
+
+impl Server {
+    /// Whether Linux takes them.
+    fn is_valid(self) -> bool {
+        !self.runtime.is_zero() && self.runtime <= self.deadline && self.deadline <= self.period
+    }
+}
+
+/// A task of these jobs under this server, if it has one, and what is lost, a line each.
+///
+/// # Errors
+/// Why no task does the same.
+fn make_task(jobs: &Jobs, server: Option<Server>) -> Result<(Draft, Vec<String>), String> {
+    let mut lost = Vec::new();
+    let (longest, period) = (jobs.longest(), jobs.period);
+    let draft = |cost, period| {
+        let mut draft = Draft::new("", cost, period);
+        draft.task.offset = jobs.offset;
+        draft.task.arrival = jobs.arrival.clone();
+        draft
+    };
+    if let Some(server) = server {
+        let Server {
+            runtime, deadline, ..
+        } = server;
+        if !server.is_valid() {
+            return Err(format!(
+                "Linux refuses SCHED_DEADLINE with runtime {runtime}, deadline {deadline}, period {}",
+                server.period
+            ));
+        }
+        if jobs.never_waits() && !jobs.by_timer {
+            // It takes its whole budget every time that there is one.
+            let mut draft = draft(runtime, server.period);
+            draft.task.deadline = deadline;
+            return Ok((draft, lost));
+        }
+        if server.period != period {
+            if longest > runtime {
+                return Err(format!(
+                    "it computes for {longest} every {period}, with a budget of {runtime} every {}",
+                    server.period
+                ));
+            }
+            lost.push(format!(
+                "dl-period {}; it is released every {period}, which is kept",
+                server.period
+            ));
+        }
+        let mut draft = draft(runtime, period);
+        draft.task.deadline = deadline;
+        draft.task.work = jobs.work(runtime)?;
+        note_rounds(jobs, &mut lost);
+        return Ok((draft, lost));
+    }
+    note_rounds(jobs, &mut lost);
+    let cost = longest.min(period);
+    if cost < longest {
+        let what = format!("the cost {longest} exceeds the deadline; {cost} is kept");
+        lost.push(what);
+    }
+    let mut draft = draft(cost, period);
+    draft.task.work = jobs.work(cost)?;
+    draft.task.on_overrun = OnOverrun::Continue;
+    Ok((draft, lost))
+}
+
+/// Names what is lost where no timer releases the jobs.
+fn note_rounds(jobs: &Jobs, lost: &mut Vec<String>) {
+    if jobs.by_timer {
+        return;
+    }
+    let period = jobs.period;
+    lost.push(match jobs.never_waits() {
+        true => format!("it never waits; it is taken as jobs of {period} without a pause"),
+        false => format!("it has no timer; it is released every {period}, even if a job ends late"),
+    });
 }
