@@ -32,6 +32,7 @@ pub mod response;
 pub mod schedule_abstraction;
 pub mod speedup;
 mod steps;
+pub mod suspensions;
 mod task;
 pub mod uniprocessor;
 pub mod verdicts;

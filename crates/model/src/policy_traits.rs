@@ -36,6 +36,18 @@ impl PolicyTraits {
         }
     }
 
+    /// Whether the policy is *greedy*: between events the rank of a job is fixed, and the running jobs are the most
+    /// urgent basis of the ready ones: from the most urgent to the least, each that can run together with those
+    /// before it. Under the weak invariant that does not hold.
+    pub const fn is_greedy(&self) -> bool {
+        // Packed: each CPU or cluster runs the most urgent of the jobs that are bound to all of it.
+        let runs_most_urgent = matches!(self.invariant, Invariant::Strong | Invariant::Packed);
+        !self.order.is_by_laxity()
+            && runs_most_urgent
+            && matches!(self.preemption, Preemption::AtEvents)
+            && matches!(self.budgets, Budgets::OfJobs)
+    }
+
     /// Those of these CPUs that run jobs.
     pub fn serving(&self, mut cpus: CpuSet) -> CpuSet {
         if let Some(cpu) = self.dedicated_cpu() {

@@ -27,7 +27,8 @@ pub use online::{Admitted, Loss, Refusal, Returned};
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, Alignment, CpuSet, PolicyTraits, Priority, Share, Span, Task, TaskId, TaskSet,
+    Affinity, Alignment, Budgets, CpuSet, PolicyTraits, Priority, Share, Span, Task, TaskId,
+    TaskSet,
 };
 
 use crate::affinity::Groups;
@@ -36,6 +37,7 @@ use crate::pfair::Quanta;
 use crate::policy::{
     is_edf, is_fp, is_np_edf, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
 };
+use crate::suspensions::{computing, may_compute};
 use crate::{Steps, Witness};
 
 /// Under what tasks are admitted.
@@ -293,7 +295,57 @@ impl fmt::Display for Decision {
 /// which CPUs the last of the tasks that are too many would be let in, if changing it alone helps; and
 /// under a policy that binds tasks more narrowly than they ask, if the tasks would fit their own
 /// affinities.
+///
+/// Suspensions within jobs count as computing under policies that are greedy (`docs/theory/suspensions.md`). If the
+/// tasks are not admitted so, or the policy is not greedy, no more is promised than a share where servers are those of
+/// Linux, and nothing elsewhere.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
+    let decision = admit_unsuspended(set, bound, terms);
+    match computing(set) {
+        Some(computing) if decision.fits => admit_suspending(decision, &computing, bound, terms),
+        _ => decision,
+    }
+}
+
+/// What is promised to tasks that suspend themselves: `decision` is as if they did not.
+fn admit_suspending(
+    decision: Decision,
+    computing: &TaskSet,
+    bound: &[Affinity],
+    terms: Terms,
+) -> Decision {
+    let why = if may_compute(&terms.policy) {
+        let known = admit_unsuspended(computing, bound, terms);
+        if known.fits {
+            let reason = format!(
+                "{} (suspensions within jobs count as computing)",
+                known.reason
+            );
+            return Decision { reason, ..known };
+        }
+        format!(
+            "if suspensions within jobs count as computing, {}",
+            known.reason
+        )
+    } else {
+        "nothing is known of this policy where tasks suspend themselves within jobs".to_owned()
+    };
+    let most = match terms.policy.budgets {
+        Budgets::OfJobs => Guarantee::None,
+        // Servers keep tasks apart, whatever these do.
+        Budgets::AsLinux | Budgets::AsLinuxRepaired => Guarantee::Share,
+    };
+    let mut decision = decision;
+    decision.guarantee = decision.guarantee.min(most);
+    for (_, guarantee) in &mut decision.tasks {
+        *guarantee = (*guarantee).min(most);
+    }
+    decision.reason = why;
+    decision
+}
+
+/// As [`admit`], as if no task suspended itself.
+fn admit_unsuspended(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let all = set.platform.all();
     let claims = claims(set, bound);
     let counted = decide::Counted::all(&claims);

@@ -21,6 +21,7 @@ use super::{Answer, Best, Found};
 use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
 use crate::response::demand_fits;
+use crate::suspensions::{computing, may_compute};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,39 @@ impl Decision {
 /// # Cost
 /// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
 pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
+    match computing(set) {
+        Some(computing) => decide_suspending(set, &computing, question),
+        None => decide_unsuspended(set, question),
+    }
+}
+
+/// Answers the question about tasks that suspend themselves, by those that compute instead.
+fn decide_suspending(set: &TaskSet, computing: &TaskSet, question: &Question<'_>) -> Decision {
+    let known = decide_unsuspended(set, question);
+    if known.answer == Answer::Unschedulable && known.by == Some("feasibility") {
+        return known;
+    }
+    // What a job costs when it wakes up again is not accounted for.
+    if is_charged(set, question) || !may_compute(&question.traits) {
+        return NOTHING;
+    }
+    let known = decide_unsuspended(computing, question);
+    match known.answer {
+        Answer::Schedulable => known,
+        Answer::Unschedulable | Answer::Unknown => known.with(Answer::Unknown, None),
+    }
+}
+
+/// Whether overheads are charged to the tasks.
+fn is_charged(set: &TaskSet, question: &Question<'_>) -> bool {
+    let divided = Divided::new(set, &question.traits);
+    let grounds = divided.grounds(question.bound, question.steps);
+    let trial = Trial::new(question, question.traits, grounds);
+    !matches!(trial.charged(set), Charged::Nothing)
+}
+
+/// Answers the question as if no task suspended itself.
+fn decide_unsuspended(set: &TaskSet, question: &Question<'_>) -> Decision {
     let divided = Divided::new(set, &question.traits);
     let grounds = divided.grounds(question.bound, question.steps);
     let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();

@@ -10,9 +10,11 @@ use super::catalogue::{Asked, Criterion, TESTS};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
+use super::suspending;
 use super::{Analysis, Candidate, Found, PolicyAnalysis};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
+use crate::suspensions::{computing, may_compute};
 use crate::{Demand, Witness};
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
@@ -22,12 +24,28 @@ use crate::{Demand, Witness};
 ///
 /// # Assumes
 /// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
-/// a task set is not taken into account.
+/// a task set is not taken into account. Where tasks suspend themselves within jobs, that counts as computing under
+/// policies that are greedy; of others nothing is shown then but demand that does not fit.
 ///
 /// # Cost
 /// That of the tests; the same question is asked once, whatever the number of policies to which it is
-/// one.
+/// one. Twice that where tasks suspend themselves.
 pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+    let mut analysis = analyse_unsuspended(set, candidates, steps);
+    if let Some(computing) = computing(set) {
+        let known = analyse_unsuspended(&computing, candidates, steps);
+        analysis.feasibility = suspending::feasible(analysis.feasibility, known.feasibility);
+        let policies = analysis.policies.iter_mut().zip(candidates);
+        for ((found, candidate), known) in policies.zip(known.policies) {
+            let known = may_compute(&candidate.traits).then_some(known);
+            suspending::settle(found, candidate, known);
+        }
+    }
+    analysis
+}
+
+/// As [`analyse`], as if no task suspended itself.
+fn analyse_unsuspended(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let mut utilization = Demand::default();
     for rate in set
         .tasks

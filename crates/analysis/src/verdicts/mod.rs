@@ -22,6 +22,7 @@ mod judge;
 mod priorities;
 mod reserved;
 mod scale;
+mod suspending;
 #[cfg(test)]
 mod tests;
 mod under;
@@ -174,31 +175,24 @@ pub struct Analysis {
 
 /// What in a task set no test takes into account, in words, one sentence each; verdicts and bounds are
 /// those of the set without it. Tests take tasks as sporadic: released a period or more apart, from any
-/// time on, and never longer than their cost.
+/// time on, and never longer than their cost. Suspensions within jobs count as computing, see [`suspensions`](crate::suspensions).
 pub fn left_out(set: &TaskSet) -> Vec<String> {
     use shiftwork_model::{Change, Frequency, Phase, Share};
     let mut found = Vec::new();
     for task in &set.tasks {
         let name = &task.name;
-        let (sleeps, longest) = match &task.work {
-            Work::Cost => (false, task.cost),
-            Work::Constant(work) | Work::Uniform(_, work) => (false, *work),
-            Work::Trace(list) => (false, list.iter().copied().max().unwrap_or(Span::ZERO)),
+        let longest = match &task.work {
+            Work::Cost => task.cost,
+            Work::Constant(work) | Work::Uniform(_, work) => *work,
+            Work::Trace(list) => list.iter().copied().max().unwrap_or(Span::ZERO),
             Work::Phases(phases) => {
                 let runs = phases.iter().map(|phase| match phase {
                     Phase::Run(span) => span.as_ns(),
                     Phase::Sleep(_) => 0,
                 });
-                let runs = runs.fold(0, u64::saturating_add);
-                let sleeps = phases
-                    .iter()
-                    .any(|phase| matches!(phase, Phase::Sleep(span) if !span.is_zero()));
-                (sleeps, Span::from_ns(runs))
+                Span::from_ns(runs.fold(0, u64::saturating_add))
             }
         };
-        if sleeps {
-            found.push(format!("task `{name}` suspends itself within a job"));
-        }
         if longest > task.cost {
             let cost = task.cost;
             found.push(format!(

@@ -7,8 +7,10 @@ use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, 
 
 use super::catalogue::{Asked, TESTS};
 use super::judge::analyse;
+use super::suspending::settle;
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};
+use crate::suspensions::suspension;
 
 /// What scheduling costs under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +88,8 @@ impl Account {
 /// in other ways are not asked under overheads, since what is charged depends on the packing.
 ///
 /// # Assumes
-/// As [`analyse`] and [`inflate`].
+/// As [`analyse`] and [`inflate`]. What a job costs when it wakes up again is not accounted for, so that nothing is
+/// shown of tasks that suspend themselves where scheduling costs something.
 ///
 /// # Cost
 /// At most three times that of [`analyse`].
@@ -98,6 +101,7 @@ pub fn analyse_under(
     let free: Vec<Candidate> = candidates.iter().map(|(free, _)| free.clone()).collect();
     let mut analysis = analyse(set, &free, steps);
     let mut accounts = Vec::new();
+    let suspends = set.tasks.iter().any(|task| !suspension(task).is_zero());
     for (found, (candidate, price)) in analysis.policies.iter_mut().zip(candidates) {
         let priced = price.as_ref().zip(candidate.bound.as_ref().ok());
         let account = priced.map(|(price, bound)| {
@@ -109,7 +113,11 @@ pub fn analyse_under(
             };
             question.settle(found, [Table::Worst, Table::Average].map(charge))
         });
-        accounts.push(account.unwrap_or_default());
+        let account = account.unwrap_or_default();
+        if suspends && account.best.is_some() {
+            settle(found, candidate, None);
+        }
+        accounts.push(account);
     }
     (analysis, accounts)
 }

@@ -12,12 +12,11 @@ mod tests;
 use std::cell::RefCell;
 use std::fmt;
 
+use shiftwork_analysis::suspensions::suspension;
 use shiftwork_analysis::verdicts::{
     Account, Analysis, Answer, Judgement, PolicyAnalysis, left_out,
 };
-use shiftwork_model::{
-    Arrival, Budgets, Instant, Invariant, PolicyTraits, Preemption, Span, Task, TaskSet,
-};
+use shiftwork_model::{Arrival, Instant, Span, Task, TaskSet};
 use shiftwork_policy::registry::Entry;
 
 use super::counterexample::{self, SIMULATION};
@@ -176,23 +175,11 @@ fn not_covered(set: &TaskSet) -> Option<Obstacle<'_>> {
     let more = programs.map(|task| format!("the program of task `{}`", task.name));
     let more = more.or_else(|| (!set.actions.is_empty()).then(|| "timed changes".to_owned()));
     let more = more.or_else(|| left_out(set).into_iter().next());
+    let suspending = set.tasks.iter().find(|task| !suspension(task).is_zero());
+    let more = more.or_else(|| {
+        suspending.map(|task| format!("task `{}` suspends itself within a job", task.name))
+    });
     more.map(Obstacle::More)
-}
-
-/// Whether under such a policy no job completes later if other jobs execute for less, as long as each job becomes
-/// ready at its release: jobs have fixed ranks, the running jobs are always the most urgent that can run at the same
-/// time, and they do so at once.
-///
-/// # Source
-/// R. Ha, J. Liu, "Validating timing constraints in multiprocessor and distributed real-time systems", ICDCS 1994, for
-/// identical affinities; for others the lemma in `docs/theory/periodic.md`. Under the weak invariant it does not hold.
-const fn is_predictable(traits: &PolicyTraits) -> bool {
-    // Packed: each CPU or cluster runs the most urgent of the jobs that are bound to all of it.
-    let runs_most_urgent = matches!(traits.invariant, Invariant::Strong | Invariant::Packed);
-    !traits.order.is_by_laxity()
-        && runs_most_urgent
-        && matches!(traits.preemption, Preemption::AtEvents)
-        && matches!(traits.budgets, Budgets::OfJobs)
 }
 
 /// Simulates periodic tasks that execute for their whole costs until a deadline is missed, until the schedule repeats, or
@@ -202,7 +189,8 @@ const fn is_predictable(traits: &PolicyTraits) -> bool {
 /// At most [`JOBS_MAX`] jobs, or those of a search for missed deadlines where no proof can be expected.
 fn simulate(full: &TaskSet, entry: &Entry) -> AsWritten {
     let obstacle = match full.tasks.iter().find(|task| task.deadline > task.period) {
-        _ if !is_predictable(&entry.traits) => Some(Obstacle::NotPredictable),
+        // No job completes later if other jobs execute for less: the lemma in `docs/theory/periodic.md`.
+        _ if !entry.traits.is_greedy() => Some(Obstacle::NotPredictable),
         Some(task) => Some(Obstacle::LongDeadline(task)),
         None => None,
     };

@@ -3,6 +3,7 @@
 use shiftwork_analysis::admission::{Claim, Guarantee, Terms, claims};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Assignment, assign};
+use shiftwork_analysis::suspensions::{computing, may_compute};
 use shiftwork_analysis::verdicts::Criterion;
 use shiftwork_analysis::{Ranked, Sporadic, Steps};
 use shiftwork_model::TaskSet;
@@ -35,7 +36,15 @@ pub(super) fn proposal(
     let terms = Terms::new(&entry.traits, set.scheduler.reserve)
         .ok_or(QuestionError::NoProposal(entry.name))?;
     let all = set.platform.all();
-    let claims = claims(set, &[]);
+    let computing = computing(set);
+    if computing.is_some() && !may_compute(&entry.traits) {
+        return Ok(Proposal {
+            policy: entry.name.to_owned(),
+            is_wider: false,
+            assignment: None,
+        });
+    }
+    let claims = claims(computing.as_ref().unwrap_or(set), &[]);
     let tasks = |widen: bool| -> Vec<Bound> {
         let bound = |claim: &Claim| Bound {
             ranked: Ranked {

@@ -6,6 +6,7 @@ mod conclusion;
 mod remarks;
 mod text;
 
+use shiftwork_analysis::suspensions::suspension;
 use shiftwork_analysis::verdicts::{
     Answer as Known, Criterion, analyse, bounds_beside_reserve, left_out,
 };
@@ -32,6 +33,15 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
         console.note(format!(
             "note: {}: not taken into account: {left_out}",
             input.path
+        ));
+    }
+    for task in set.tasks.iter().filter(|task| !suspension(task).is_zero()) {
+        console.note(format!(
+            "note: {}: task `{}` suspends itself for up to {} within a job, which counts as computing where the policy \
+             allows it",
+            input.path,
+            task.name,
+            suspension(task)
         ));
     }
     match console.json {
@@ -73,7 +83,8 @@ pub fn bounds(set: &TaskSet, policy: &str, steps: u64, beside_reserve: bool) -> 
     };
     let mut otherwise = set.clone();
     otherwise.scheduler.reserve_server = false;
-    if !left_out(&otherwise).is_empty() {
+    let suspends = set.tasks.iter().any(|task| !suspension(task).is_zero());
+    if !left_out(&otherwise).is_empty() || (beside_reserve && suspends) {
         return Vec::new();
     }
     let candidate = candidate(named, set);

@@ -11,7 +11,7 @@ use shiftwork_model::{
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_trace::Counters;
 
-use super::{is_predictable, simulate};
+use super::simulate;
 use crate::analyze::found::{Findings, Question, Releases, Tardiness};
 use crate::analyze::simulated::{CheckedRun, with_full_costs};
 use crate::catalogue;
@@ -75,7 +75,7 @@ fn random_set(entry: &Entry, seed: u64) -> TaskSet {
 }
 
 fn covered() -> impl Iterator<Item = &'static Entry> {
-    catalogue::policies().filter(|entry| is_predictable(&entry.traits))
+    catalogue::policies().filter(|entry| entry.traits.is_greedy())
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn covered_policies_are_preemptive_with_fixed_ranks_and_the_strong_invariant() {
             ..strong
         },
     ] {
-        assert!(!is_predictable(&otherwise), "{otherwise:?}");
+        assert!(!otherwise.is_greedy(), "{otherwise:?}");
     }
 }
 
