@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use shiftwork_analysis::admission::{Admitted, Claim, Refusal};
+use shiftwork_analysis::suspensions::suspension;
 use shiftwork_model::{
     Affinity, AffinityKind, Change, CpuId, CpuSet, Instant, Placement, Priority, RecordKind,
     Recorder, Span, TaskId,
@@ -263,7 +264,7 @@ impl<'a> Changes<'a> {
 
     fn claim(&self, id: TaskId) -> Claim {
         let task = &self.plan.set.tasks[id.index()];
-        let [cost, period, deadline] = self.attributes[id.index()];
+        let [cost, period, deadline] = self.claimed(id, self.attributes[id.index()]);
         let (priority, bound) = (self.priorities[id.index()], &self.plan.bound[id.index()]);
         Claim {
             cost,
@@ -271,6 +272,12 @@ impl<'a> Changes<'a> {
             deadline,
             ..Claim::new(id, task, priority, bound)
         }
+    }
+
+    /// What admission counts of these parameters of the task: suspensions within jobs as computing.
+    fn claimed(&self, id: TaskId, [cost, period, deadline]: [Span; 3]) -> [Span; 3] {
+        let suspension = suspension(&self.plan.set.tasks[id.index()]);
+        [(cost + suspension).min(Span::MAX), period, deadline]
     }
 
     /// Admits the task with its present parameters. A job of a thread is released at once.
@@ -297,8 +304,9 @@ impl<'a> Changes<'a> {
             period.unwrap_or(old[1]),
             deadline.unwrap_or(old[2]),
         ];
+        let claimed = self.claimed(task, new);
         self.consider(task, |claim| {
-            [claim.cost, claim.period, claim.deadline] = new;
+            [claim.cost, claim.period, claim.deadline] = claimed;
         })?;
         self.attributes[task.index()] = new;
         if let Some(worker) = context.worker(task) {
@@ -308,7 +316,7 @@ impl<'a> Changes<'a> {
         }
         let until = self.lingers_until(old[1]);
         if let Some(admitted) = &mut self.admitted {
-            refused(admitted.set_parameters(task, new, until))?;
+            refused(admitted.set_parameters(task, claimed, until))?;
         }
         self.readmit(&[task], context.workers, context.machine)?;
         context

@@ -27,8 +27,7 @@ pub use online::{Admitted, Loss, Refusal, Returned};
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, Alignment, Budgets, CpuSet, PolicyTraits, Priority, Share, Span, Task, TaskId,
-    TaskSet,
+    Affinity, Alignment, Change, CpuSet, PolicyTraits, Priority, Share, Span, Task, TaskId, TaskSet,
 };
 
 use crate::affinity::Groups;
@@ -297,8 +296,7 @@ impl fmt::Display for Decision {
 /// affinities.
 ///
 /// Suspensions within jobs count as computing under policies that are greedy (`docs/theory/suspensions.md`). If the
-/// tasks are not admitted so, or the policy is not greedy, no more is promised than a share where servers are those of
-/// Linux, and nothing elsewhere.
+/// tasks are not admitted so, or the policy is not greedy, nothing is promised.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let decision = admit_unsuspended(set, bound, terms);
     match computing(set) {
@@ -314,7 +312,17 @@ fn admit_suspending(
     bound: &[Affinity],
     terms: Terms,
 ) -> Decision {
-    let why = if may_compute(&terms.policy) {
+    let shortens = |change: &Change| {
+        matches!(change, Change::SetAttributes { task, deadline: Some(deadline), .. }
+            if *deadline < computing.tasks[task.index()].deadline)
+    };
+    let why = if computing
+        .actions
+        .iter()
+        .any(|action| shortens(&action.change))
+    {
+        "nothing is known of deadlines that become shorter where tasks suspend themselves within jobs".to_owned()
+    } else if may_compute(&terms.policy) {
         let known = admit_unsuspended(computing, bound, terms);
         if known.fits {
             let reason = format!(
@@ -330,18 +338,13 @@ fn admit_suspending(
     } else {
         "nothing is known of this policy where tasks suspend themselves within jobs".to_owned()
     };
-    let most = match terms.policy.budgets {
-        Budgets::OfJobs => Guarantee::None,
-        // Servers keep tasks apart, whatever these do.
-        Budgets::AsLinux | Budgets::AsLinuxRepaired => Guarantee::Share,
-    };
-    let mut decision = decision;
-    decision.guarantee = decision.guarantee.min(most);
-    for (_, guarantee) in &mut decision.tasks {
-        *guarantee = (*guarantee).min(most);
+    let nothing = |(task, _)| (task, Guarantee::None);
+    Decision {
+        guarantee: Guarantee::None,
+        reason: why,
+        tasks: decision.tasks.into_iter().map(nothing).collect(),
+        ..decision
     }
-    decision.reason = why;
-    decision
 }
 
 /// As [`admit`], as if no task suspended itself.

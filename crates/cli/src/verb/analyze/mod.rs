@@ -83,8 +83,7 @@ pub fn bounds(set: &TaskSet, policy: &str, steps: u64, beside_reserve: bool) -> 
     };
     let mut otherwise = set.clone();
     otherwise.scheduler.reserve_server = false;
-    let suspends = set.tasks.iter().any(|task| !suspension(task).is_zero());
-    if !left_out(&otherwise).is_empty() || (beside_reserve && suspends) {
+    if !left_out(&otherwise).is_empty() {
         return Vec::new();
     }
     let candidate = candidate(named, set);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use shiftwork_analysis::admission::{Admitted, Terms, claims};
+use shiftwork_analysis::suspensions::computing;
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::SCHEMA_VERSION;
@@ -22,7 +23,10 @@ pub fn online(
     }
     let terms = Terms::of(&entry.traits, set)?;
     let cpus = entry.traits.serving(set.platform.all());
-    let begun = Admitted::begin(cpus, terms, claims(set, bound)).ok();
+    // As when they were admitted, suspensions within jobs count as computing.
+    let computing = computing(set);
+    let claims = claims(computing.as_ref().unwrap_or(set), bound);
+    let begun = Admitted::begin(cpus, terms, claims).ok();
     begun.map(|(admitted, _)| admitted)
 }
 
