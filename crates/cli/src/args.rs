@@ -5,6 +5,7 @@ mod analyze;
 mod calibrate;
 mod convert;
 mod daemon;
+mod export;
 mod generate;
 mod quantities;
 mod recording;
@@ -23,6 +24,7 @@ pub use convert::{ConvertArgs, ConvertFrom};
 pub use daemon::{
     DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReleaseArgs, ReservationArgs, TopArgs,
 };
+pub use export::{ExportArgs, ExportFormat};
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
 pub use quantities::{cpu_list, size};
 pub use recording::RecordingArgs;
@@ -112,6 +114,8 @@ pub enum Verb {
     Generate(GenerateArgs),
     /// Convert rt-app, SimSo or SchedCAT files into task-set files
     Convert(ConvertArgs),
+    /// Export a task set to systemd, chrt or rt-app: files that run without shiftwork
+    Export(ExportArgs),
     /// Measure what scheduling costs on this machine, and write an overhead file
     Calibrate(CalibrateArgs),
     /// Run schedulability studies over random task sets, and draw what comes of them

@@ -15,6 +15,7 @@ pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::convert::ConvertedOutput;
 use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
+use crate::verb::export::ExportOutput;
 use crate::verb::generate::GeneratedOutput;
 use crate::verb::record::{ExplainedOutput, KeptOutput};
 use crate::verb::release::ReleaseOutput;
@@ -365,6 +366,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("scenario", schema_for!(StepOutput)),
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),
+        ("export", schema_for!(ExportOutput)),
         ("calibrate", schema_for!(CalibrateOutput)),
         ("study", schema_for!(StudyOutput)),
         ("policies", schema_for!(PoliciesOutput)),

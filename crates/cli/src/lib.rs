@@ -64,6 +64,7 @@ fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Scenario(args) => verb::scenario::run(args, console),
         Verb::Generate(args) => verb::generate::run(args, console),
         Verb::Convert(args) => verb::convert::run(args, console),
+        Verb::Export(args) => verb::export::run(args, console),
         Verb::Calibrate(args) => verb::calibrate::run(args, console),
         Verb::Study(args) => verb::study::run(args, console),
         Verb::Policies => verb::policies::run(console),

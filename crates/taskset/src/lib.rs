@@ -1,5 +1,5 @@
 //! Task sets as text and as random draws: task-set files in and out, scenario, study, overhead and daemon
-//! files, importers of other tools' formats, and generators.
+//! files, importers and exporters of other tools' formats, and generators.
 //!
 //! This crate owns the file formats and every message about a mistake in one. It must never contain
 //! scheduling or analysis, and it knows no policy: the name of one is a text here, and an [`Environment`]
@@ -11,6 +11,7 @@
 mod cpus;
 pub mod daemon;
 mod error;
+pub mod export;
 mod file;
 pub mod generate;
 mod host;

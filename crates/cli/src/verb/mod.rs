@@ -9,6 +9,7 @@ mod daemon_client;
 pub mod doctor;
 pub mod exec;
 mod explained;
+pub mod export;
 pub mod generate;
 mod outputs;
 mod overheads;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{folder, shiftwork, stderr, stdout};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "analyze",
     "simulate",
     "daemon",
@@ -18,6 +18,7 @@ const VERBS: [&str; 16] = [
     "scenario",
     "generate",
     "convert",
+    "export",
     "calibrate",
     "policies",
     "report",

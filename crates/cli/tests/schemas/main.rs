@@ -254,6 +254,12 @@ fn outputs_of_the_other_verbs_are_valid() {
         &["generate", "--count", "3", "--affinities", "laminar"],
     );
     valid_lines("convert", &["convert", "examples/drone/drone.json"]);
+    for format in ["systemd", "chrt", "rt-app"] {
+        valid_lines(
+            "export",
+            &["export", "examples/drone/drone.json", "--as", format],
+        );
+    }
     valid_lines("policies", &["policies"]);
     valid_lines("doctor", &["doctor"]);
     valid_lines(
