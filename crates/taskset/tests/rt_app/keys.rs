@@ -365,6 +365,17 @@ fn servers_have_the_parameters_that_rt_app_gives_them() {
         ((us(10), us(50), us(50), Work::Constant(us(7))), vec![])
     );
 
+    // With events in the same thread, rt-app does not know `exec`.
+    assert_eq!(
+        dl(&format!(
+            r#""dl-runtime": 10, "dl-period": 50, "exec": 7, "run": 8, {timer}"#
+        )),
+        (
+            (us(10), us(50), us(50), Work::Constant(us(8))),
+            vec!["`exec`".to_string()]
+        )
+    );
+
     let dl_refused = |keys: &str| refused(&format!(r#""policy": "SCHED_DEADLINE", {keys}"#));
     assert_eq!(
         dl_refused(&format!(r#""run": 8, {timer}"#)),

@@ -86,9 +86,12 @@ const PARAMETERS: [&str; 12] = [
 ];
 
 /// Whether the file is of before there were events: a thread has one `exec` and a `period`, and
-/// its `runtime` is a budget.
-pub(super) fn is_before_events(thread: Json<'_>) -> Result<bool, TasksetError> {
-    Ok(thread.get("exec")?.is_some() && thread.get("phases")?.is_none())
+/// its `runtime` is a budget. Where it has events, too, rt-app knows no `exec`.
+fn is_before_events(thread: Json<'_>) -> Result<bool, TasksetError> {
+    let is_event = |key: &str| key != "runtime" && kind_of(key).is_some();
+    let has_events = thread.members()?.any(|member| is_event(member.key));
+    let has_phases = thread.get("phases")?.is_some();
+    Ok(thread.get("exec")?.is_some() && !has_events && !has_phases)
 }
 
 /// Reads what a thread does. `deadline_server`: whether it runs under SCHED_DEADLINE.
