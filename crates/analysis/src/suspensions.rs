@@ -17,9 +17,14 @@ pub fn suspension(task: &Task) -> Span {
     sleeps.fold(Span::ZERO, |sum, sleep| (sum + sleep).min(Span::MAX))
 }
 
+/// Whether any task suspends itself within a job.
+pub fn suspends(set: &TaskSet) -> bool {
+    set.tasks.iter().any(|task| !suspension(task).is_zero())
+}
+
 /// The task set whose tasks compute for as long as these suspend themselves; `None` if none of these does.
 pub fn computing(set: &TaskSet) -> Option<TaskSet> {
-    if set.tasks.iter().all(|task| suspension(task).is_zero()) {
+    if !suspends(set) {
         return None;
     }
     let mut computing = set.clone();

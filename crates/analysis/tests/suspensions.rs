@@ -262,17 +262,21 @@ fn nothing_is_promised_where_deadlines_become_shorter() {
     let entry = registry::find("p-edf").unwrap();
     let terms = Terms::of(&entry.traits, &set).unwrap();
     assert_eq!(admit(&set, &[all], terms).guarantee, Guarantee::Hard);
-    for (deadline, guarantee) in [(9, Guarantee::None), (11, Guarantee::Hard)] {
-        let change = Change::SetAttributes {
-            task: TaskId::from_index(0),
-            cost: None,
-            period: None,
-            deadline: Some(Span::from_ns(deadline)),
-        };
-        set.actions = vec![Action {
-            at: Instant::from_ns(100),
-            change,
-        }];
+    for (deadlines, guarantee) in [
+        (&[9][..], Guarantee::None),
+        (&[11][..], Guarantee::Hard),
+        (&[20, 15][..], Guarantee::None),
+    ] {
+        let changed = (1..).zip(deadlines).map(|(at, &deadline)| Action {
+            at: Instant::from_ns(at * 100),
+            change: Change::SetAttributes {
+                task: TaskId::from_index(0),
+                cost: None,
+                period: None,
+                deadline: Some(Span::from_ns(deadline)),
+            },
+        });
+        set.actions = changed.collect();
         assert_eq!(admit(&set, &[all], terms).guarantee, guarantee);
     }
 }

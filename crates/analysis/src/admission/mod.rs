@@ -312,15 +312,7 @@ fn admit_suspending(
     bound: &[Affinity],
     terms: Terms,
 ) -> Decision {
-    let shortens = |change: &Change| {
-        matches!(change, Change::SetAttributes { task, deadline: Some(deadline), .. }
-            if *deadline < computing.tasks[task.index()].deadline)
-    };
-    let why = if computing
-        .actions
-        .iter()
-        .any(|action| shortens(&action.change))
-    {
+    let why = if deadlines_shrink(computing) {
         "nothing is known of deadlines that become shorter where tasks suspend themselves within jobs".to_owned()
     } else if may_compute(&terms.policy) {
         let known = admit_unsuspended(computing, bound, terms);
@@ -345,6 +337,21 @@ fn admit_suspending(
         tasks: decision.tasks.into_iter().map(nothing).collect(),
         ..decision
     }
+}
+
+/// Whether a timed change may make a deadline shorter than one that held before, in whatever order they come.
+fn deadlines_shrink(set: &TaskSet) -> bool {
+    let set_to = set.actions.iter().filter_map(|action| match action.change {
+        Change::SetAttributes { task, deadline, .. } => Some((task, deadline?)),
+        _ => None,
+    });
+    let mut longest: Vec<Span> = set.tasks.iter().map(|task| task.deadline).collect();
+    for (task, deadline) in set_to.clone() {
+        longest[task.index()] = longest[task.index()].max(deadline);
+    }
+    set_to
+        .into_iter()
+        .any(|(task, deadline)| deadline < longest[task.index()])
 }
 
 /// As [`admit`], as if no task suspended itself.

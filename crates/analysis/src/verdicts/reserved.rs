@@ -5,7 +5,7 @@ use shiftwork_model::{Span, TaskSet};
 use super::{Best, Candidate};
 use crate::affinity::{Unavailable, laminar_tardiness_beside};
 use crate::policy::{is_edf, shifts};
-use crate::suspensions::suspension;
+use crate::suspensions::suspends;
 use crate::{Outcome, Placed, Sporadic, Steps};
 
 /// For so long background work waits before it gets the reserve.
@@ -20,8 +20,7 @@ pub fn bounds_beside_reserve(
     steps: u64,
 ) -> Vec<Option<Best>> {
     let none = vec![None; set.tasks.len()];
-    let suspends = set.tasks.iter().any(|task| !suspension(task).is_zero());
-    let speaks = is_edf(&candidate.traits) && shifts(&candidate.traits) && !suspends;
+    let speaks = is_edf(&candidate.traits) && shifts(&candidate.traits) && !suspends(set);
     let Some(bound) = candidate.bound.as_ref().ok().filter(|_| speaks) else {
         return none;
     };

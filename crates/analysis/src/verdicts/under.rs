@@ -10,7 +10,7 @@ use super::judge::analyse;
 use super::suspending::settle;
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};
-use crate::suspensions::suspension;
+use crate::suspensions::suspends;
 
 /// What scheduling costs under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub fn analyse_under(
     let free: Vec<Candidate> = candidates.iter().map(|(free, _)| free.clone()).collect();
     let mut analysis = analyse(set, &free, steps);
     let mut accounts = Vec::new();
-    let suspends = set.tasks.iter().any(|task| !suspension(task).is_zero());
+    let suspends = suspends(set);
     for (found, (candidate, price)) in analysis.policies.iter_mut().zip(candidates) {
         let priced = price.as_ref().zip(candidate.bound.as_ref().ok());
         let account = priced.map(|(price, bound)| {
