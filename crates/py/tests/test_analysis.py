@@ -190,9 +190,15 @@ def test_questions_that_make_no_sense_are_refused(rover: sw.TaskSet) -> None:
         sw.analyze(rover, max_steps=-1)
 
 
-def test_suspensions_that_no_test_covers_are_reported() -> None:
-    sleepy = sw.TaskSet([sw.Task("a", "1ms", "4ms", work={"phases": [{"run": "1ms"}, {"sleep": "1ms"}]})], cpus=1)
-    assert sw.analyze(sleepy, "p-edf").left_out
+def test_suspensions_count_as_computing() -> None:
+    def verdict(suspension: str) -> str:
+        phases = [{"run": "1ms"}, {"sleep": suspension}]
+        sleepy = sw.TaskSet([sw.Task("a", "1ms", "4ms", work={"phases": phases})], cpus=1)
+        found = sw.analyze(sleepy, "p-edf")
+        assert not found.left_out
+        return found.verdict("p-edf").verdict
+
+    assert (verdict("1ms"), verdict("5ms")) == ("schedulable", "unknown")
 
 
 def test_every_policy_is_listed() -> None:
