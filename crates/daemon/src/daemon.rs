@@ -317,9 +317,10 @@ impl Daemon {
         match record.kind {
             RecordKind::Left { task } => {
                 // A task that is not served was dismissed by the table, or the number is another's by now; one that was
-                // demoted has its answer.
-                let is_served = self.table.task(task).is_some_and(|it| it.is_served);
-                if is_served && was_demoted != Some(task) {
+                // demoted has its answer. If the thread is alive the table dismissed it, and has served it again since.
+                let served = self.table.task(task).filter(|it| it.is_served);
+                let has_ended = served.is_some_and(|it| !self.threads.is_alive(&it.thread));
+                if has_ended && was_demoted != Some(task) {
                     self.remove_task(task);
                 }
                 Vec::new()

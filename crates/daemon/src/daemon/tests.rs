@@ -19,7 +19,7 @@ use shiftwork_client::{
 };
 use shiftwork_live::standing::Observed;
 use shiftwork_live::{LiveError, PeerCredentials};
-use shiftwork_model::{CpuSet, Instant, Record, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Record, RecordKind, Share, Span, TaskId};
 
 use super::{Daemon, Machine, PollOutcome};
 use crate::backend::{Scheduler, SchedulerBackend};
@@ -42,6 +42,7 @@ struct FakeScheduler {
 /// What exists outside of the daemon.
 #[derive(Default)]
 struct World {
+    now: Instant,
     backend: FakeBackend,
     observed: Vec<TaskId>,
     records: Vec<Record>,
@@ -74,7 +75,13 @@ impl SchedulerBackend for FakeScheduler {
     }
 
     fn dismiss(&mut self, task: TaskId) {
-        self.world.borrow_mut().backend.dismiss(task);
+        let mut world = self.world.borrow_mut();
+        if world.backend.number(task).is_some() {
+            let at = world.now;
+            let kind = RecordKind::Left { task };
+            world.records.push(Record { at, kind });
+        }
+        world.backend.dismiss(task);
     }
 }
 
@@ -267,12 +274,27 @@ impl TestDaemon {
         self.daemon.handle_saved(result, self.now)
     }
 
+    fn poll(&mut self) -> PollOutcome {
+        self.world.borrow_mut().now = self.now;
+        self.daemon.poll(self.now).unwrap()
+    }
+
+    /// The task's thread, of this number, ends.
+    fn end_thread(&self, task: TaskId, thread: u32) {
+        let mut world = self.world.borrow_mut();
+        world.threads.remove(&thread);
+        world.backend.end_thread(task);
+        world.backend.ended.push(thread);
+        let kind = RecordKind::Left { task };
+        world.records.push(Record { at: self.now, kind });
+    }
+
     /// Polls every 10 ms for this time; returns all that happened.
     fn advance(&mut self, ms: u64) -> PollOutcome {
         let mut all = PollOutcome::default();
         for _ in 0..ms.div_ceil(10) {
             self.now += Span::from_ms(10);
-            let outcome = self.daemon.poll(self.now).unwrap();
+            let outcome = self.poll();
             all.notices.extend(outcome.notices);
             all.misses.extend(outcome.misses);
             all.warnings.extend(outcome.warnings);

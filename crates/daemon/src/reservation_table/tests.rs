@@ -34,7 +34,7 @@ impl FakeBackend {
     }
 
     /// The thread that has this number.
-    fn number(&self, task: TaskId) -> Option<&Thread> {
+    pub(crate) fn number(&self, task: TaskId) -> Option<&Thread> {
         let served = self.served.get(&task).map(|(thread, _)| thread);
         self.demoted.get(&task).or(served)
     }

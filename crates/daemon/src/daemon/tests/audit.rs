@@ -90,12 +90,10 @@ fn loss_and_end_of_reservation_are_audited_and_counted() {
             .contains("CPU 1 is gone")
     );
     assert_eq!(outcome.notices.iter().filter(|it| it.is_alert()).count(), 1);
-    let number = TaskId::from_index(task as usize);
-    let kind = RecordKind::Left { task: number };
-    test.world
-        .borrow_mut()
-        .records
-        .push(Record { at: test.now, kind });
+    // That the scheduler was asked to dismiss it is no end of the thread.
+    assert_eq!(audited(&test.advance(10)), Vec::<Value>::new());
+    assert!(test.is_served(task));
+    test.end_thread(TaskId::from_index(task as usize), 7);
     let lines = audited(&test.advance(10));
     assert_eq!((&lines[0]["event"], lines.len()), (&json!("ended"), 1));
     test.advance(1_000);

@@ -157,12 +157,7 @@ impl Random {
                     self.note_end(task);
                 }
                 let thread = self.test.daemon.table.task(task).unwrap().thread.thread;
-                let mut world = self.test.world.borrow_mut();
-                world.threads.remove(&thread);
-                world.backend.end_thread(task);
-                world.backend.ended.push(thread);
-                drop(world);
-                self.record(RecordKind::Left { task });
+                self.test.end_thread(task, thread);
                 format!("thread {thread} of {task:?} ends")
             }
             16 => {
@@ -201,7 +196,7 @@ impl Random {
     fn poll(&mut self) {
         let span = Span::from_us(self.random.below(8) * self.random.below(1_000));
         self.test.now += span;
-        self.test.daemon.poll(self.test.now).unwrap();
+        self.test.poll();
         let now = self.test.now;
         self.ended.append(&mut self.ending);
         self.ended.retain(|(until, ..)| *until > now);
