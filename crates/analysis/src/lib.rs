@@ -31,6 +31,7 @@ mod policy;
 pub mod response;
 pub mod schedule_abstraction;
 pub mod speedup;
+pub mod stand_ins;
 mod steps;
 pub mod suspensions;
 mod task;

@@ -120,7 +120,7 @@ impl Machine {
             core.wake(index, Instant::ZERO);
             machine.threads.push(Thread {
                 task: task.clone(),
-                releases: ReleasePattern::new(task, id, seed, Instant::ZERO),
+                releases: ReleasePattern::new(set, id, seed, Instant::ZERO),
                 work: WorkSource::new(task, id, seed),
                 number: 0,
                 remaining: Span::ZERO,

@@ -175,6 +175,13 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
     }
     for task in &plan.set.tasks {
         let name = &task.name;
+        if !task.jitter.is_zero() {
+            return refused(format!(
+                "task `{name}`: a live run takes no `jitter`, and here it is {}; it releases jobs when they arrive: leave \
+                 `jitter` out, or use `simulate`",
+                task.jitter
+            ));
+        }
         if task.on_overrun == OnOverrun::Throttle && task.period > THROTTLED_MAX {
             return refused(format!(
                 "task `{name}`: a task that is throttled for its period of {} would trigger the sched_ext watchdog; \

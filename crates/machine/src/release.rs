@@ -1,20 +1,43 @@
 //! When the jobs of a task are released.
 
-use shiftwork_model::{Arrival, Instant, RandomStream, Span, Task, TaskId};
+use shiftwork_model::{Arrival, Instant, RandomStream, Span, Task, TaskId, TaskSet};
 
 /// The `cell` of [`RandomStream::new`] for release gaps.
 const GAPS: u64 = 0x6761_7073;
 
-/// The releases of one task, in order.
+/// The `cell` of [`RandomStream::new`] for release jitter.
+const JITTER: u64 = 0x6a69_7474_6572;
+
+/// The arrivals and releases of one task, in order. A task without jitter releases each job at its arrival.
 ///
 /// A clone yields the same releases as the original. A machine can therefore keep a second pattern that
 /// lags behind the first, and need not store the pending releases.
 #[derive(Clone, Debug)]
 pub struct ReleasePattern {
-    next: Instant,
+    /// The next arrival.
+    arrival: Instant,
     kind: Kind,
-    /// Random gaps are whole multiples of this.
+    /// `None` without jitter.
+    jitter: Option<Box<Jitter>>,
+    /// Random gaps and jitter are whole multiples of this.
     unit: Span,
+}
+
+/// How much later than its arrival each job is released.
+#[derive(Clone, Debug)]
+struct Jitter {
+    stream: RandomStream,
+    longest: Span,
+    /// The next release, not before the one before it.
+    release: Instant,
+}
+
+impl Jitter {
+    /// Advances to the release of the job with this arrival.
+    fn advance(&mut self, arrival: Instant, unit: Span) {
+        let later = self.stream.span_in_units(unit, Span::ZERO, self.longest);
+        self.release = self.release.max(arrival + later);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -26,14 +49,21 @@ enum Kind {
 }
 
 impl ReleasePattern {
-    /// The releases of a task that enters at `entry`.
+    /// The releases of a task of the set that enters at `entry`.
     ///
-    /// Periodic and sporadic tasks first release at `entry` or at their offset, whichever is later.
+    /// The first jobs of periodic and sporadic tasks arrive at `entry` or at their offset, whichever is later.
     /// Listed instants are instants of the run (counted from the offset): those before `entry` are
-    /// skipped. The gaps of sporadic tasks depend on the seed and the task's index alone.
-    pub fn new(task: &Task, id: TaskId, seed: u64, entry: Instant) -> Self {
+    /// skipped. The gaps of sporadic tasks and the jitter are whole multiples of the set's tick unit, and depend on
+    /// the seed and the task's index alone.
+    pub fn new(set: &TaskSet, id: TaskId, seed: u64, entry: Instant) -> Self {
+        let task = &set.tasks[id.index()];
+        let jitter = || Jitter {
+            stream: RandomStream::new(seed, JITTER, id.index() as u64),
+            longest: task.jitter,
+            release: Instant::ZERO,
+        };
         let mut pattern = Self {
-            next: Instant::ZERO,
+            arrival: Instant::ZERO,
             kind: match task.arrival {
                 Arrival::Periodic => Kind::Periodic,
                 Arrival::Sporadic => {
@@ -41,50 +71,64 @@ impl ReleasePattern {
                 }
                 Arrival::Releases(_) => Kind::Listed(0),
             },
-            unit: Span::from_ns(1),
+            jitter: (!task.jitter.is_zero()).then(|| Box::new(jitter())),
+            unit: set.platform.tick_unit,
         };
         pattern.restart(task, entry);
         pattern
     }
 
-    /// Rounds random gaps to multiples of `unit`, which must not be zero. Without this call the unit is one
-    /// nanosecond.
-    #[must_use]
-    pub const fn in_units(self, unit: Span) -> Self {
-        Self { unit, ..self }
-    }
-
-    /// Restarts the pattern for a task that enters again at `entry`. The random stream continues, so that
-    /// the gaps differ from those after the first entry.
+    /// Restarts the pattern for a task that enters again at `entry`. The random streams continue, so that
+    /// gaps and jitter differ from those after the first entry.
     pub fn restart(&mut self, task: &Task, entry: Instant) {
         match (&mut self.kind, &task.arrival) {
             (Kind::Listed(behind), Arrival::Releases(instants)) => {
                 *behind = instants.partition_point(|&at| shifted(at, task.offset) < entry);
-                self.next = listed(instants, *behind, task.offset);
+                self.arrival = listed(instants, *behind, task.offset);
             }
-            _ => self.next = entry.max(Instant::ZERO + task.offset),
+            _ => self.arrival = entry.max(Instant::ZERO + task.offset),
         }
+        if let Some(jitter) = &mut self.jitter {
+            // A release that was due after the task left does not delay those after its entry.
+            jitter.release = Instant::ZERO;
+        }
+        self.delay();
     }
 
     /// The next release; [`Instant::NEVER`] if there is none.
-    pub const fn next(&self) -> Instant {
-        self.next
+    pub fn next(&self) -> Instant {
+        self.jitter
+            .as_ref()
+            .map_or(self.arrival, |jitter| jitter.release)
     }
 
-    /// Advances past the next release. `period` is the minimum separation after that release; listed
+    /// The arrival of the job of the next release; [`Instant::NEVER`] if there is none.
+    pub const fn arrival(&self) -> Instant {
+        self.arrival
+    }
+
+    /// Advances past the next release. `period` is the minimum separation of its arrival and the one after it; listed
     /// instants do not depend on it.
     pub fn advance(&mut self, task: &Task, period: Span) {
         match (&mut self.kind, &task.arrival) {
             (Kind::Listed(behind), Arrival::Releases(instants)) => {
                 *behind += 1;
-                self.next = listed(instants, *behind, task.offset);
+                self.arrival = listed(instants, *behind, task.offset);
             }
             (Kind::Sporadic(stream), _) => {
                 let longest = period.saturating_sub(Span::from_ns(1));
                 let more = stream.span_in_units(self.unit, Span::ZERO, longest);
-                self.next = self.next + period + more;
+                self.arrival = self.arrival + period + more;
             }
-            _ => self.next += period,
+            _ => self.arrival += period,
+        }
+        self.delay();
+    }
+
+    /// Draws the jitter of the job with the next arrival.
+    fn delay(&mut self) {
+        if let Some(jitter) = &mut self.jitter {
+            jitter.advance(self.arrival, self.unit);
         }
     }
 }
@@ -104,24 +148,30 @@ mod tests {
     use super::*;
     use shiftwork_model::{Affinity, CpuId};
 
-    fn task(arrival: Arrival, offset: u64) -> Task {
+    fn task(arrival: Arrival, offset: u64) -> TaskSet {
         let cpu = Affinity::pinned(CpuId::from_index(0));
         let mut task = Task::periodic("t", Span::from_ns(1), Span::from_ns(10), cpu);
         task.arrival = arrival;
         task.offset = Span::from_ns(offset);
-        task
+        TaskSet::new("s", 1, vec![task])
     }
 
-    fn first(task: &Task, seed: u64, entry: u64, count: usize) -> Vec<u64> {
+    /// The first arrivals and releases.
+    fn jobs(set: &TaskSet, seed: u64, entry: u64, count: usize) -> Vec<(u64, u64)> {
         let entry = Instant::from_ns(entry);
-        let mut pattern = ReleasePattern::new(task, TaskId::from_index(0), seed, entry);
+        let mut pattern = ReleasePattern::new(set, TaskId::from_index(0), seed, entry);
         (0..count)
             .map(|_| {
-                let next = pattern.next();
-                pattern.advance(task, task.period);
-                next.as_ns()
+                let next = (pattern.arrival().as_ns(), pattern.next().as_ns());
+                pattern.advance(&set.tasks[0], set.tasks[0].period);
+                next
             })
             .collect()
+    }
+
+    fn first(set: &TaskSet, seed: u64, entry: u64, count: usize) -> Vec<u64> {
+        let jobs = jobs(set, seed, entry, count).into_iter();
+        jobs.map(|(_, release)| release).collect()
     }
 
     #[test]
@@ -155,18 +205,73 @@ mod tests {
 
     #[test]
     fn clone_yields_the_same_releases() {
-        let task = task(Arrival::Sporadic, 0);
-        let mut lead = ReleasePattern::new(&task, TaskId::from_index(3), 9, Instant::ZERO);
+        let mut set = task(Arrival::Sporadic, 0);
+        set.tasks[0].jitter = Span::from_ns(7);
+        let task = &set.tasks[0];
+        let mut lead = ReleasePattern::new(&set, TaskId::from_index(0), 9, Instant::ZERO);
         let mut lag = lead.clone();
         let seen: Vec<Instant> = (0..50)
             .map(|_| {
-                lead.advance(&task, task.period);
+                lead.advance(task, task.period);
                 lead.next()
             })
             .collect();
         for (step, &expected) in seen.iter().enumerate() {
-            lag.advance(&task, task.period);
+            lag.advance(task, task.period);
             assert_eq!(lag.next(), expected, "step {step}");
         }
+    }
+
+    #[test]
+    fn jitter_is_a_whole_number_of_ticks_up_to_its_maximum_and_keeps_the_order() {
+        for (jitter, tick) in [(8, 2), (35, 5)] {
+            let mut set = task(Arrival::Periodic, 3);
+            set.tasks[0].jitter = Span::from_ns(jitter);
+            set.platform.tick_unit = Span::from_ns(tick);
+            let jobs = jobs(&set, 4, 0, 2_000);
+            let (mut seen, mut together) = (std::collections::BTreeSet::new(), 0);
+            for (number, pair) in jobs.windows(2).enumerate() {
+                let (arrival, release) = pair[0];
+                assert_eq!(arrival, 3 + 10 * number as u64);
+                seen.insert(release - arrival);
+                assert!(pair[1].1 >= release, "{pair:?}");
+                together += u64::from(pair[1].1 == release);
+            }
+            let all = (0..=jitter).step_by(tick as usize);
+            assert!(seen.into_iter().eq(all), "J = {jitter}");
+            assert_eq!(together > 0, jitter > 10);
+        }
+    }
+
+    #[test]
+    fn jitter_changes_no_arrival() {
+        for arrival in [
+            Arrival::Sporadic,
+            Arrival::Releases([0, 15, 40].map(Instant::from_ns).to_vec()),
+        ] {
+            let mut set = task(arrival, 2);
+            let without = first(&set, 6, 0, 5);
+            set.tasks[0].jitter = Span::from_ns(25);
+            let with = jobs(&set, 6, 0, 5);
+            assert!(with.iter().map(|&(arrival, _)| arrival).eq(without));
+            assert!(with.iter().any(|&(arrival, release)| release > arrival));
+        }
+    }
+
+    #[test]
+    fn a_release_that_never_happened_does_not_delay_those_after_the_next_entry() {
+        let mut set = task(Arrival::Periodic, 0);
+        set.tasks[0].jitter = Span::from_s(1);
+        let task = &set.tasks[0];
+        for seed in 0..50 {
+            let mut pattern = ReleasePattern::new(&set, TaskId::from_index(0), seed, Instant::ZERO);
+            let dropped = pattern.next();
+            pattern.restart(task, Instant::from_ns(100));
+            assert_eq!(pattern.arrival(), Instant::from_ns(100), "seed {seed}");
+            if pattern.next() < dropped {
+                return;
+            }
+        }
+        panic!("no release after the entry is earlier than the one before it");
     }
 }

@@ -28,9 +28,9 @@ impl ServerParameters {
 /// The rule by which a server sets its period and its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRule {
-    /// By the releases of its task. As long as no job executes for longer than the budget, each job is
-    /// scheduled by exactly its own deadline. A release at or after the end of the server's period starts a
-    /// new period; a suspension changes nothing. Only after an overrun does the server fall behind the
+    /// By the arrivals of its task, which are its releases without jitter. As long as no job executes for longer than
+    /// the budget, each job is scheduled by exactly its own deadline. An arrival at or after the end of the server's
+    /// period starts a new period; a suspension changes nothing. Only after an overrun does the server fall behind the
     /// releases; then jobs are scheduled by the server's deadlines instead of their own.
     Releases,
     /// By the wake-ups of its task, as Linux's `SCHED_DEADLINE` does, which does not know jobs. A task that
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Begins the first incomplete job of the task, released at `release`, after a time in which the task did
+    /// Begins the first incomplete job of the task, which arrived at `arrival`, after a time in which the task did
     /// not run: the job before it completed earlier, or completed during a suspension that is over.
     ///
     /// `parameters` are those of the job and take effect with it; the end of a current period does not
@@ -106,7 +106,7 @@ impl Server {
     /// changes them.
     pub fn begin(
         &mut self,
-        release: Instant,
+        arrival: Instant,
         now: Instant,
         parameters: ServerParameters,
     ) -> Admission {
@@ -114,9 +114,9 @@ impl Server {
             return self.wake(now);
         }
         self.parameters = parameters;
-        if self.end.is_none_or(|end| release >= end) {
+        if self.end.is_none_or(|end| arrival >= end) {
             self.overdrawn = Span::ZERO;
-            return Admission::Ready(self.start(release));
+            return Admission::Ready(self.start(arrival));
         }
         // After a change of attributes, the rest of the old budget may exceed the new budget.
         self.left = self.left.min(parameters.cost);
@@ -126,12 +126,12 @@ impl Server {
     /// Begins a job that was pending when the job before it completed, which is now.
     pub fn succeed(
         &mut self,
-        release: Instant,
+        arrival: Instant,
         now: Instant,
         parameters: ServerParameters,
     ) -> Admission {
         if self.rule == ServerRule::Releases {
-            return self.begin(release, now, parameters);
+            return self.begin(arrival, now, parameters);
         }
         self.left = Span::ZERO;
         self.when_spent(now)

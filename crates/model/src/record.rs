@@ -28,7 +28,8 @@ pub enum RecordKind {
     Released {
         /// The job.
         job: JobId,
-        /// Release plus relative deadline.
+        /// Arrival plus relative deadline; the job arrived when it was released, or earlier by the jitter of its task
+        /// at most.
         deadline: Instant,
     },
     /// A job may run from now on.

@@ -108,7 +108,8 @@ pub struct Job {
     pub priority: Priority,
 }
 
-/// When the jobs of a task are released, counted from the task's offset.
+/// When the jobs of a task arrive, counted from the task's offset. They are released then, or later by up to
+/// [`Task::jitter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// Every period.
@@ -162,17 +163,20 @@ pub struct Task {
     pub name: String,
     /// C: the worst-case execution time of a job, and the budget where one is enforced. Above zero.
     pub cost: Span,
-    /// T: the least separation of releases. Above zero.
+    /// T: the least separation of arrivals. Above zero.
     pub period: Span,
-    /// D, relative to a release; may be shorter or longer than the period. Above zero.
+    /// D, relative to an arrival; may be shorter or longer than the period. Above zero.
     pub deadline: Span,
-    /// The earliest release.
+    /// The earliest arrival.
     pub offset: Span,
+    /// J: how long after its arrival a job is released at most, a whole number of ticks from the seed. Jobs are
+    /// released in their order. Zero: at its arrival.
+    pub jitter: Span,
     /// The CPUs the task may use.
     pub affinity: Affinity,
     /// `None`: by deadline, see [`TaskSet::priorities`](crate::TaskSet::priorities).
     pub priority: Option<Priority>,
-    /// When jobs are released.
+    /// When jobs arrive.
     pub arrival: Arrival,
     /// Where the task is before it first runs, if its file says.
     pub start_cpu: Option<CpuId>,
@@ -185,7 +189,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A periodic task with an implicit deadline that does exactly what it declares.
+    /// A periodic task with an implicit deadline and without jitter that does exactly what it declares.
     pub fn periodic(name: &str, cost: Span, period: Span, affinity: Affinity) -> Self {
         Self {
             name: name.into(),
@@ -193,6 +197,7 @@ impl Task {
             period,
             deadline: period,
             offset: Span::ZERO,
+            jitter: Span::ZERO,
             affinity,
             priority: None,
             arrival: Arrival::Periodic,

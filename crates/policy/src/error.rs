@@ -110,6 +110,13 @@ pub enum PolicyError {
         /// How many the policy takes.
         at_most: usize,
     },
+    /// A Pfair policy, whose windows follow one another a period apart, and a task with jitter.
+    Jitter {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -220,6 +227,11 @@ impl fmt::Display for PolicyError {
                 f,
                 "{policy} takes up to {at_most} {what}, here are {found}; `strong-{}` takes any number",
                 base(*order),
+            ),
+            Self::Jitter { policy, task } => write!(
+                f,
+                "{policy}: task {task} has jitter, and a Pfair policy has windows for jobs a period apart; \
+                 `jitter` must be zero, `g-edf` takes any"
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }

@@ -7,7 +7,7 @@ mod variants;
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use shiftwork_model::{Alignment, CpuSet, Order, Placement, PolicyTraits, TaskSet};
+use shiftwork_model::{Alignment, CpuSet, Order, Placement, PolicyTraits, Preemption, TaskSet};
 
 use crate::error::PolicyError;
 use crate::order::{Edf, FairLateness, FixedPriority, JobOrder, LeastLaxity, ZeroLaxity};
@@ -47,6 +47,14 @@ impl Entry {
     /// # Errors
     /// If the task set is outside the policy's domain.
     pub fn build(&self, set: &TaskSet) -> Built {
+        if let Preemption::Pfair(_) = self.traits.preemption
+            && let Some(task) = set.tasks.iter().find(|task| !task.jitter.is_zero())
+        {
+            return Err(PolicyError::Jitter {
+                policy: self.name,
+                task: task.name.clone(),
+            });
+        }
         (self.build)(self, set)
     }
 }

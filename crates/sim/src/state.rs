@@ -28,13 +28,13 @@ pub(crate) enum Stage {
 ///
 /// Invariant: the jobs `1..number` have completed; `number` is the first incomplete job, or the last completed
 /// one if the task is idle; `number..=released` are pending. Only the number of pending jobs is stored,
-/// at any overload: their releases are recomputed when they begin.
+/// at any overload: their arrivals, which deadlines and budgets follow, are recomputed when they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskState {
     pub(crate) number: u64,
     pub(crate) released: u64,
-    /// Release of job `number`.
-    pub(crate) release: Instant,
+    /// Arrival of job `number`: its release, or earlier where the task has jitter.
+    pub(crate) arrival: Instant,
     /// Scheduling deadline of job `number`.
     pub(crate) deadline: Instant,
     /// Work left to the next suspension or to the end, as of the last time that the job stopped.
@@ -53,7 +53,7 @@ pub(crate) struct TaskState {
 /// Whether the state above suffices for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskKind {
-    /// Periodic, executes for its cost, and no action changes it.
+    /// Periodic without jitter, executes for its cost, and no action changes it.
     Plain,
     /// Anything else.
     General,
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     /// The task with all changes so far.
     pub(crate) task: Task,
     pub(crate) pattern: ReleasePattern,
-    /// The release of the job after `number`, while there is one; unused for periodic tasks.
+    /// The arrival of the job after `number`, while there is one; unused for periodic tasks.
     pub(crate) lagging: ReleasePattern,
     pub(crate) work: WorkSource,
     /// Index of the current stretch of the job's work.
@@ -143,20 +143,20 @@ pub(crate) fn initial(
 ) -> (TaskState, Plan) {
     let task = &set.tasks[id.index()];
     let absent = set.enters_later(id);
-    let unit = set.platform.tick_unit;
-    let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO).in_units(unit);
-    let work = WorkSource::new(task, id, seed).in_units(unit);
+    let pattern = ReleasePattern::new(set, id, seed, Instant::ZERO);
+    let work = WorkSource::new(task, id, seed).in_units(set.platform.tick_unit);
     // Linux gives every task a server, also those that are never throttled.
     let is_linux = rule != ServerRule::Releases;
     let enforced = is_linux || may_be_throttled(set, id);
     let plain = !is_linux
         && matches!(task.arrival, Arrival::Periodic)
+        && task.jitter.is_zero()
         && work.is_cost()
         && !is_changed(set, id);
     let state = TaskState {
         number: 0,
         released: 0,
-        release: Instant::ZERO,
+        arrival: Instant::ZERO,
         deadline: Instant::ZERO,
         remaining: Span::ZERO,
         attributes: attributes(task),

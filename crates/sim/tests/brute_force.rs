@@ -4,12 +4,14 @@
 mod common;
 
 use common::{NS, finishes, options, simulate, task};
-use shiftwork_model::{Arrival, OnOverrun, Phase, Priority, RandomStream, Span, TaskSet, Work};
+use shiftwork_model::{
+    Arrival, OnOverrun, Phase, Priority, RandomStream, Record, RecordKind, Span, TaskSet, Work,
+};
 
 /// An incomplete job in the terms of the rules.
 #[derive(Clone)]
 struct Pending {
-    release: u64,
+    arrival: u64,
     /// Scheduled by.
     deadline: u64,
     ready_since: u64,
@@ -30,6 +32,8 @@ struct Server {
 struct Reference<'a> {
     set: &'a TaskSet,
     fixed_priority: bool,
+    /// By task, the arrival and the release of each job.
+    jobs: Vec<Vec<(u64, u64)>>,
     released: Vec<u64>,
     /// In order of release; only the first can run.
     pending: Vec<Vec<Pending>>,
@@ -38,11 +42,12 @@ struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    fn new(set: &'a TaskSet, fixed_priority: bool) -> Self {
+    fn new(set: &'a TaskSet, fixed_priority: bool, horizon: u64) -> Self {
         let count = set.tasks.len();
         Self {
             set,
             fixed_priority,
+            jobs: (0..count).map(|task| jobs(set, task, horizon)).collect(),
             released: vec![0; count],
             pending: vec![Vec::new(); count],
             servers: vec![Server::default(); count],
@@ -76,22 +81,20 @@ impl<'a> Reference<'a> {
         self.set.tasks[task].on_overrun == OnOverrun::Throttle
     }
 
-    fn is_release(&self, task: usize, now: u64) -> bool {
-        let of = &self.set.tasks[task];
-        let Some(since) = now.checked_sub(of.offset.as_ns()) else {
-            return false;
-        };
-        match &of.arrival {
-            Arrival::Releases(instants) => instants.iter().any(|at| at.as_ns() == since),
-            _ => since % of.period.as_ns() == 0,
+    /// Releases the jobs that are due now. Whether the first of them has none before it.
+    fn release(&mut self, task: usize, now: u64) -> bool {
+        let had_none = self.pending[task].is_empty();
+        let mut any = false;
+        while let Some(&(arrival, release)) = self.jobs[task].get(self.released[task] as usize)
+            && release == now
+        {
+            self.push(task, arrival, now);
+            any = true;
         }
+        any && had_none
     }
 
-    /// Whether the job released now is the only one.
-    fn release(&mut self, task: usize, now: u64) -> bool {
-        if !self.is_release(task, now) {
-            return false;
-        }
+    fn push(&mut self, task: usize, arrival: u64, now: u64) {
         let of = &self.set.tasks[task];
         let number = self.released[task] as usize;
         self.released[task] += 1;
@@ -108,14 +111,13 @@ impl<'a> Reference<'a> {
             other => panic!("unexpected work: {other:?}"),
         };
         self.pending[task].push(Pending {
-            release: now,
-            deadline: now + of.deadline.as_ns(),
+            arrival,
+            deadline: arrival + of.deadline.as_ns(),
             ready_since: now,
             phases,
             away_until: None,
             throttled: false,
         });
-        self.pending[task].len() == 1
     }
 
     /// Begins the first pending job of the task.
@@ -129,11 +131,11 @@ impl<'a> Reference<'a> {
         let server = &mut self.servers[task];
         let fresh = server
             .start
-            .is_none_or(|start| job.release >= start + of.period.as_ns());
+            .is_none_or(|start| job.arrival >= start + of.period.as_ns());
         if enforces && fresh {
-            server.start = Some(job.release);
+            server.start = Some(job.arrival);
             server.left = of.cost.as_ns();
-            server.deadline = job.release + of.deadline.as_ns();
+            server.deadline = job.arrival + of.deadline.as_ns();
         }
         if enforces {
             job.deadline = server.deadline;
@@ -234,6 +236,25 @@ impl<'a> Reference<'a> {
     }
 }
 
+/// The arrival and the release of each job that arrives before the horizon: the release is the arrival and a uniform
+/// whole number of nanoseconds up to the jitter, but not before the release of the job before it.
+fn jobs(set: &TaskSet, task: usize, horizon: u64) -> Vec<(u64, u64)> {
+    let of = &set.tasks[task];
+    let arrivals: Vec<u64> = match &of.arrival {
+        Arrival::Releases(instants) => instants.iter().map(|at| at.as_ns()).collect(),
+        _ => (0..horizon).step_by(of.period.as_ns() as usize).collect(),
+    };
+    // The key of the stream is part of the rules: the same seed is to give the same run for ever.
+    let mut stream = RandomStream::new(options(horizon).seed, 0x6a69_7474_6572, task as u64);
+    let mut last = 0;
+    let job = |arrival: u64| {
+        let arrival = arrival + of.offset.as_ns();
+        last = last.max(arrival + stream.below(of.jitter.as_ns() + 1));
+        (arrival, last)
+    };
+    arrivals.into_iter().map(job).collect()
+}
+
 fn random_work(random: &mut RandomStream, cost: u64, period: u64) -> Work {
     let span = |random: &mut RandomStream, longest: u64| NS(1 + random.below(longest));
     match random.below(4) {
@@ -255,7 +276,18 @@ fn random_work(random: &mut RandomStream, cost: u64, period: u64) -> Work {
     }
 }
 
-fn random_set(seed: u64, plain: bool) -> TaskSet {
+/// What tasks of random sets may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tasks {
+    /// Periods, costs and deadlines.
+    Plain,
+    /// Also budgets, suspensions and listed releases.
+    General,
+    /// Also jitter.
+    Jitter,
+}
+
+fn random_set(seed: u64, tasks_have: Tasks) -> TaskSet {
     let mut random = RandomStream::new(seed, 0, 0);
     let cpus = 1 + random.below(3) as usize;
     let count = 1 + random.below(6);
@@ -267,7 +299,10 @@ fn random_set(seed: u64, plain: bool) -> TaskSet {
         if random.below(3) == 0 {
             task.priority = Priority::new(1 + random.below(3) as u32);
         }
-        if !plain {
+        if tasks_have == Tasks::Jitter && random.below(3) > 0 {
+            task.jitter = NS(random.below(3 * period));
+        }
+        if tasks_have != Tasks::Plain && (tasks_have == Tasks::General || random.below(2) == 0) {
             task.work = random_work(&mut random, task.cost.as_ns(), period);
             task.on_overrun = match random.below(2) {
                 0 => OnOverrun::Throttle,
@@ -287,12 +322,12 @@ fn random_set(seed: u64, plain: bool) -> TaskSet {
     TaskSet::new("random", cpus, tasks.collect())
 }
 
-fn compare(seeds: core::ops::RangeInclusive<u64>, plain: bool) {
+fn compare(seeds: core::ops::RangeInclusive<u64>, tasks_have: Tasks) {
     for seed in seeds {
-        let set = random_set(seed, plain);
+        let set = random_set(seed, tasks_have);
         let horizon = 40 + seed % 40;
         for (policy, fixed_priority) in [("g-edf", false), ("g-fp", true)] {
-            let expected = Reference::new(&set, fixed_priority).run(horizon);
+            let expected = Reference::new(&set, fixed_priority, horizon).run(horizon);
             let (records, _) = simulate(&set, policy, options(horizon));
             for (task, expected) in expected.iter().enumerate() {
                 let found = finishes(&records, task);
@@ -300,17 +335,41 @@ fn compare(seeds: core::ops::RangeInclusive<u64>, plain: bool) {
                     &found, expected,
                     "seed {seed}, {policy}, task {task} of {set:#?}"
                 );
+                let deadline = set.tasks[task].deadline.as_ns();
+                let due = jobs(&set, task, horizon);
+                let due = due.into_iter().filter(|&(_, release)| release < horizon);
+                let due: Vec<_> = due
+                    .map(|(arrival, release)| (release, arrival + deadline))
+                    .collect();
+                let found = releases(&records, task);
+                assert_eq!(found, due, "seed {seed}, {policy}, task {task} of {set:#?}");
             }
         }
     }
 }
 
+/// The instants at which jobs of the task are released, and at which they are due.
+fn releases(records: &[Record], task: usize) -> Vec<(u64, u64)> {
+    let released = |record: &Record| match record.kind {
+        RecordKind::Released { job, deadline } if job.task.index() == task => {
+            Some((record.at.as_ns(), deadline.as_ns()))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(released).collect()
+}
+
 #[test]
 fn periodic_jobs_complete_as_in_the_rules() {
-    compare(1..=1_500, true);
+    compare(1..=1_500, Tasks::Plain);
 }
 
 #[test]
 fn jobs_with_budgets_and_suspensions_complete_as_in_the_rules() {
-    compare(1..=3_000, false);
+    compare(1..=3_000, Tasks::General);
+}
+
+#[test]
+fn jobs_with_jitter_complete_as_in_the_rules() {
+    compare(1..=3_000, Tasks::Jitter);
 }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{AT, contract, options, random_set, simulate};
-use shiftwork_model::{Invariant, TaskSet};
+use common::{AT, NS, contract, options, random_set, simulate};
+use shiftwork_model::{Invariant, Preemption, RandomStream, TaskSet};
 use shiftwork_policy::registry::{self};
 use shiftwork_trace::check;
 
@@ -12,6 +12,16 @@ use shiftwork_trace::check;
 fn as_linux_takes_it(set: &mut TaskSet) {
     for task in &mut set.tasks {
         task.deadline = task.deadline.min(task.period);
+    }
+}
+
+/// Jitter of two tasks of three, of some beyond their period.
+fn with_jitter(set: &mut TaskSet, seed: u64) {
+    let mut random = RandomStream::new(seed, 8, 0);
+    for task in &mut set.tasks {
+        if random.below(3) > 0 {
+            task.jitter = NS(random.below(2 * task.period.as_ns()));
+        }
     }
 }
 
@@ -23,6 +33,11 @@ fn random_runs_pass_the_checkers_under_every_policy() {
             let mut set = random_set(seed);
             if entry.traits.invariant == Invariant::PushPull {
                 as_linux_takes_it(&mut set);
+            }
+            let is_pfair = matches!(entry.traits.preemption, Preemption::Pfair(_));
+            // Every other pair of seeds, as affinities alternate.
+            if seed / 2 % 2 == 0 && !is_pfair {
+                with_jitter(&mut set, seed);
             }
             if entry.build(&set).is_err() {
                 continue;

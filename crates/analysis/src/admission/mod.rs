@@ -36,7 +36,7 @@ use crate::pfair::Quanta;
 use crate::policy::{
     is_edf, is_fp, is_np_edf, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
 };
-use crate::suspensions::{computing, may_compute};
+use crate::stand_ins::{StandIns, has_jitter};
 use crate::{Steps, Witness};
 
 /// Under what tasks are admitted.
@@ -295,40 +295,42 @@ impl fmt::Display for Decision {
 /// under a policy that binds tasks more narrowly than they ask, if the tasks would fit their own
 /// affinities.
 ///
-/// Suspensions within jobs count as computing under policies that are greedy (`docs/theory/suspensions.md`). If the
-/// tasks are not admitted so, or the policy is not greedy, nothing is promised.
+/// Where jobs have to wait, as they have jitter or suspend themselves, [others stand for the tasks](crate::stand_ins). If
+/// those are not admitted, or none are known under the policy, nothing is promised.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
-    let decision = admit_unsuspended(set, bound, terms);
-    match computing(set) {
-        Some(computing) if decision.fits => admit_suspending(decision, &computing, bound, terms),
-        _ => decision,
+    let decision = admit_at_once(set, bound, terms);
+    match StandIns::of(set, &terms.policy) {
+        StandIns::Same => decision,
+        _ if !decision.fits => decision,
+        stand_ins => admit_waiting(set, decision, &stand_ins, bound, terms),
     }
 }
 
-/// What is promised to tasks that suspend themselves: `decision` is as if they did not.
-fn admit_suspending(
+/// What is promised to tasks whose jobs have to wait: `decision` is as if they did not.
+fn admit_waiting(
+    set: &TaskSet,
     decision: Decision,
-    computing: &TaskSet,
+    stand_ins: &StandIns,
     bound: &[Affinity],
     terms: Terms,
 ) -> Decision {
-    let why = if deadlines_shrink(computing) {
-        "nothing is known of deadlines that become shorter where tasks suspend themselves within jobs".to_owned()
-    } else if may_compute(&terms.policy) {
-        let known = admit_unsuspended(computing, bound, terms);
-        if known.fits {
-            let reason = format!(
-                "{} (suspensions within jobs count as computing)",
-                known.reason
-            );
-            return Decision { reason, ..known };
+    let (where_they_wait, what_counts) = words::waiting(set);
+    let why = match stand_ins {
+        _ if deadlines_shrink(set) => {
+            format!("nothing is known of deadlines that become shorter {where_they_wait}")
         }
-        format!(
-            "if suspensions within jobs count as computing, {}",
-            known.reason
-        )
-    } else {
-        "nothing is known of this policy where tasks suspend themselves within jobs".to_owned()
+        _ if has_jitter(set) && changes_attributes(set) => {
+            format!("nothing is known of timed changes of attributes {where_they_wait}")
+        }
+        StandIns::Other(others) => {
+            let known = admit_at_once(&others.set, bound, terms);
+            if known.fits {
+                let reason = format!("{} ({what_counts})", known.reason);
+                return Decision { reason, ..known };
+            }
+            format!("if {what_counts}, {}", known.reason)
+        }
+        _ => format!("nothing is known of this policy {where_they_wait}"),
     };
     let nothing = |(task, _)| (task, Guarantee::None);
     Decision {
@@ -337,6 +339,12 @@ fn admit_suspending(
         tasks: decision.tasks.into_iter().map(nothing).collect(),
         ..decision
     }
+}
+
+/// Whether a timed change sets a cost, a period or a deadline.
+fn changes_attributes(set: &TaskSet) -> bool {
+    let changes = |change: &Change| matches!(change, Change::SetAttributes { .. });
+    set.actions.iter().any(|action| changes(&action.change))
 }
 
 /// Whether a timed change may make a deadline shorter than one that held before, in whatever order they come.
@@ -354,8 +362,8 @@ fn deadlines_shrink(set: &TaskSet) -> bool {
         .any(|(task, deadline)| deadline < longest[task.index()])
 }
 
-/// As [`admit`], as if no task suspended itself.
-fn admit_unsuspended(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
+/// As [`admit`], as if each job might run from its arrival on.
+fn admit_at_once(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let all = set.platform.all();
     let claims = claims(set, bound);
     let counted = decide::Counted::all(&claims);

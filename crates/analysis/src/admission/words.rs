@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId, TaskSet};
 
 use super::{Claim, Guarantee, Terms};
 use crate::Witness;
 use crate::exact::{Decimal as _, Demand, Supplied, beside, side_by_side, whole};
 use crate::names::{list, quoted};
+use crate::stand_ins::has_jitter;
+use crate::suspensions::suspends;
 
 /// Why some tasks get less than a hard guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,21 @@ impl<'a> Names<'a> {
     /// See [`list`].
     fn list(&self, tasks: &[TaskId]) -> String {
         list(tasks, |task| self.of(task))
+    }
+}
+
+/// Where jobs have to wait: where that is, and what counts for it.
+pub(super) fn waiting(set: &TaskSet) -> (&'static str, &'static str) {
+    match (has_jitter(set), suspends(set)) {
+        (false, _) => (
+            "where tasks suspend themselves within jobs",
+            "suspensions within jobs count as computing",
+        ),
+        (true, false) => ("where tasks have jitter", "jitter is counted"),
+        (true, true) => (
+            "where tasks have jitter or suspend themselves within jobs",
+            "jitter is counted, and suspensions within jobs as computing",
+        ),
     }
 }
 

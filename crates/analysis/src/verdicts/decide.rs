@@ -17,11 +17,12 @@ use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::under::under_overheads;
+use super::waiting::still_refutes;
 use super::{Answer, Best, Found};
 use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
 use crate::response::demand_fits;
-use crate::suspensions::{computing, may_compute};
+use crate::stand_ins::{StandIns, waits};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -77,23 +78,30 @@ impl Decision {
 /// # Cost
 /// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
 pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
-    match computing(set) {
-        Some(computing) => decide_suspending(set, &computing, question),
-        None => decide_unsuspended(set, question),
+    match waits(set) {
+        true => decide_waiting(set, question),
+        false => decide_at_once(set, question),
     }
 }
 
-/// Answers the question about tasks that suspend themselves, by those that compute instead.
-fn decide_suspending(set: &TaskSet, computing: &TaskSet, question: &Question<'_>) -> Decision {
-    let known = decide_unsuspended(set, question);
-    if known.answer == Answer::Unschedulable && known.by == Some("feasibility") {
-        return known;
+/// Answers the question about tasks whose jobs may have to wait, by those that stand for them.
+fn decide_waiting(set: &TaskSet, question: &Question<'_>) -> Decision {
+    let known = decide_at_once(set, question);
+    if known.answer == Answer::Unschedulable && still_refutes(set, known.by.as_slice()) {
+        return Decision {
+            tardiness: None,
+            ..known
+        };
     }
-    // What a job costs when it wakes up again is not accounted for.
-    if is_charged(set, question) || !may_compute(&question.traits) {
+    // What a job costs that had to wait is not accounted for.
+    if is_charged(set, question) {
         return NOTHING;
     }
-    let known = decide_unsuspended(computing, question);
+    let StandIns::Other(others) = StandIns::of(set, &question.traits) else {
+        return NOTHING;
+    };
+    // Tardiness is that of the real jobs: the deadlines of the stand-ins are earlier by their delays.
+    let known = decide_at_once(&others.set, question);
     match known.answer {
         Answer::Schedulable => known,
         Answer::Unschedulable | Answer::Unknown => known.with(Answer::Unknown, None),
@@ -108,8 +116,8 @@ fn is_charged(set: &TaskSet, question: &Question<'_>) -> bool {
     !matches!(trial.charged(set), Charged::Nothing)
 }
 
-/// Answers the question as if no task suspended itself.
-fn decide_unsuspended(set: &TaskSet, question: &Question<'_>) -> Decision {
+/// Answers the question as if each job might run from its arrival on.
+fn decide_at_once(set: &TaskSet, question: &Question<'_>) -> Decision {
     let divided = Divided::new(set, &question.traits);
     let grounds = divided.grounds(question.bound, question.steps);
     let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();

@@ -10,11 +10,11 @@ use super::catalogue::{Asked, Criterion, TESTS};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::suspending;
+use super::waiting;
 use super::{Analysis, Candidate, Found, PolicyAnalysis};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
-use crate::suspensions::{computing, may_compute};
+use crate::stand_ins::{StandIns, under_any, waits};
 use crate::{Demand, Witness};
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
@@ -24,28 +24,50 @@ use crate::{Demand, Witness};
 ///
 /// # Assumes
 /// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
-/// a task set is not taken into account. Where tasks suspend themselves within jobs, that counts as computing under
-/// policies that are greedy; of others nothing is shown then but demand that does not fit.
+/// a task set is not taken into account. Where tasks have jitter or suspend themselves within jobs,
+/// [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
+/// impossible without jitter and suspensions.
 ///
 /// # Cost
 /// That of the tests; the same question is asked once, whatever the number of policies to which it is
-/// one. Twice that where tasks suspend themselves.
+/// one. Up to three times that where others stand for the tasks.
 pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    let mut analysis = analyse_unsuspended(set, candidates, steps);
-    if let Some(computing) = computing(set) {
-        let known = analyse_unsuspended(&computing, candidates, steps);
-        analysis.feasibility = suspending::feasible(analysis.feasibility, known.feasibility);
-        let policies = analysis.policies.iter_mut().zip(candidates);
-        for ((found, candidate), known) in policies.zip(known.policies) {
-            let known = may_compute(&candidate.traits).then_some(known);
-            suspending::settle(found, candidate, known);
+    let mut analysis = analyse_at_once(set, candidates, steps);
+    if !waits(set) {
+        return analysis;
+    }
+    let of_any = feasibility(&under_any(set));
+    analysis.feasibility = waiting::feasible(analysis.feasibility, of_any);
+    let stand_ins: Vec<StandIns> = candidates
+        .iter()
+        .map(|candidate| StandIns::of(set, &candidate.traits))
+        .collect();
+    for (place, own) in stand_ins.iter().enumerate() {
+        // Policies with the same stand-ins are asked about together, at the first of them.
+        if stand_ins[..place].contains(own) {
+            continue;
+        }
+        let same = (place..candidates.len()).filter(|&other| stand_ins[other] == *own);
+        let same: Vec<usize> = same.collect();
+        let StandIns::Other(others) = own else {
+            for at in same {
+                waiting::settle(set, &mut analysis.policies[at], &candidates[at], None);
+            }
+            continue;
+        };
+        let asked: Vec<Candidate> = same.iter().map(|&at| candidates[at].clone()).collect();
+        let known = analyse_at_once(&others.set, &asked, steps);
+        for (at, mut known) in same.into_iter().zip(known.policies) {
+            waiting::count_from_arrivals(&mut known, &others.delays);
+            let found = &mut analysis.policies[at];
+            waiting::settle(set, found, &candidates[at], Some(known));
         }
     }
     analysis
 }
 
-/// As [`analyse`], as if no task suspended itself.
-fn analyse_unsuspended(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+/// As [`analyse`], as if each job might run from its arrival on.
+fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let mut utilization = Demand::default();
     for rate in set
         .tasks

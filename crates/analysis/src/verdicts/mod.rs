@@ -22,10 +22,10 @@ mod judge;
 mod priorities;
 mod reserved;
 mod scale;
-mod suspending;
 #[cfg(test)]
 mod tests;
 mod under;
+mod waiting;
 mod words;
 
 pub use case::Deadlines;
@@ -175,7 +175,8 @@ pub struct Analysis {
 
 /// What in a task set no test takes into account, in words, one sentence each; verdicts and bounds are
 /// those of the set without it. Tests take tasks as sporadic: released a period or more apart, from any
-/// time on, and never longer than their cost. Suspensions within jobs count as computing, see [`suspensions`](crate::suspensions).
+/// time on, and never longer than their cost. For tasks with jitter, or with suspensions within jobs, others stand: see
+/// [`stand_ins`](crate::stand_ins).
 pub fn left_out(set: &TaskSet) -> Vec<String> {
     use shiftwork_model::{Change, Frequency, Phase, Share};
     let mut found = Vec::new();

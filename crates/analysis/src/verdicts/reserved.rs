@@ -5,7 +5,7 @@ use shiftwork_model::{Span, TaskSet};
 use super::{Best, Candidate};
 use crate::affinity::{Unavailable, laminar_tardiness_beside};
 use crate::policy::{is_edf, shifts};
-use crate::suspensions::suspends;
+use crate::stand_ins::waits;
 use crate::{Outcome, Placed, Sporadic, Steps};
 
 /// For so long background work waits before it gets the reserve.
@@ -13,14 +13,14 @@ const WAIT: Span = Span::from_s(1);
 
 /// Bounds on the response times of all tasks where background work takes the reserve of the task set as
 /// the simulator has it: on each CPU for the reserve's share of a second, and then not for a second.
-/// `None` where no bound is known; of all tests only `laminar-tardiness` has any, and none where a task suspends itself.
+/// `None` where no bound is known; of all tests only `laminar-tardiness` has any, and none where a job may have to wait.
 pub fn bounds_beside_reserve(
     set: &TaskSet,
     candidate: &Candidate,
     steps: u64,
 ) -> Vec<Option<Best>> {
     let none = vec![None; set.tasks.len()];
-    let speaks = is_edf(&candidate.traits) && shifts(&candidate.traits) && !suspends(set);
+    let speaks = is_edf(&candidate.traits) && shifts(&candidate.traits) && !waits(set);
     let Some(bound) = candidate.bound.as_ref().ok().filter(|_| speaks) else {
         return none;
     };

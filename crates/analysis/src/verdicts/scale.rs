@@ -4,7 +4,7 @@ use std::fmt;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{Span, TaskSet};
+use shiftwork_model::{Phase, Span, TaskSet, Work};
 
 use super::decide::{Question, decide};
 use super::{Answer, Candidate, Criterion};
@@ -160,11 +160,29 @@ fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     }
     for task in &mut scaled.tasks {
         task.cost = times(task.cost, factor.numerator)?;
-        for time in [&mut task.period, &mut task.deadline, &mut task.offset] {
+        let times_of_task = [
+            &mut task.period,
+            &mut task.deadline,
+            &mut task.offset,
+            &mut task.jitter,
+        ];
+        for time in times_of_task.into_iter().chain(sleeps(&mut task.work)) {
             *time = times(*time, factor.denominator)?;
         }
     }
     Some(scaled)
+}
+
+/// How long a job suspends itself, each time. What it runs between says nothing: it is bounded by the cost.
+fn sleeps(work: &mut Work) -> impl Iterator<Item = &mut Span> {
+    let phases = match work {
+        Work::Phases(phases) => phases.as_mut_slice(),
+        _ => &mut [],
+    };
+    phases.iter_mut().filter_map(|phase| match phase {
+        Phase::Sleep(sleep) => Some(sleep),
+        Phase::Run(_) => None,
+    })
 }
 
 /// `None` if it is longer than the longest span that a file can name.

@@ -3,14 +3,14 @@
 //! What is shown of such a set holds for the real one. What is not shown of it proves nothing, since every
 //! job is charged for the worst; a "no" is that of the set without overheads, which it remains with them.
 
-use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, Span, TaskSet};
+use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, TaskSet};
 
 use super::catalogue::{Asked, TESTS};
 use super::judge::analyse;
-use super::suspending::settle;
+use super::waiting::{count_from_arrivals, settle};
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};
-use crate::suspensions::suspends;
+use crate::stand_ins::waits;
 
 /// What scheduling costs under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl Account {
 /// in other ways are not asked under overheads, since what is charged depends on the packing.
 ///
 /// # Assumes
-/// As [`analyse`] and [`inflate`]. What a job costs when it wakes up again is not accounted for, so that nothing is
-/// shown of tasks that suspend themselves where scheduling costs something.
+/// As [`analyse`] and [`inflate`]. What a job costs that had to wait is not accounted for, so that nothing is shown of
+/// tasks with jitter, or that suspend themselves, where scheduling costs something.
 ///
 /// # Cost
 /// At most three times that of [`analyse`].
@@ -101,7 +101,7 @@ pub fn analyse_under(
     let free: Vec<Candidate> = candidates.iter().map(|(free, _)| free.clone()).collect();
     let mut analysis = analyse(set, &free, steps);
     let mut accounts = Vec::new();
-    let suspends = suspends(set);
+    let waits = waits(set);
     for (found, (candidate, price)) in analysis.policies.iter_mut().zip(candidates) {
         let priced = price.as_ref().zip(candidate.bound.as_ref().ok());
         let account = priced.map(|(price, bound)| {
@@ -114,8 +114,8 @@ pub fn analyse_under(
             question.settle(found, [Table::Worst, Table::Average].map(charge))
         });
         let account = account.unwrap_or_default();
-        if suspends && account.best.is_some() {
-            settle(found, candidate, None);
+        if waits && account.best.is_some() {
+            settle(set, found, candidate, None);
         }
         accounts.push(account);
     }
@@ -221,14 +221,7 @@ impl Question<'_> {
             }
         }
         let delays = charged.inflated.iter().map(|inflated| inflated.delay);
-        for (place, delay) in delays.enumerate() {
-            let later = |response: &mut Span| *response = (*response + delay).min(Span::MAX);
-            for bounds in &mut known.bounds {
-                bounds.responses[place].iter_mut().for_each(later);
-            }
-            let best = known.best[place].iter_mut();
-            best.for_each(|best| later(&mut best.response));
-        }
+        count_from_arrivals(&mut known, &delays.collect::<Vec<_>>());
         known
     }
 }

@@ -36,10 +36,9 @@ impl Jobs {
     /// The jobs of this task, before the first.
     pub(crate) fn new(set: &TaskSet, id: TaskId, seed: u64, horizon: Instant) -> Self {
         let task = set.tasks[id.index()].clone();
-        let unit = set.platform.tick_unit;
-        let pattern = ReleasePattern::new(&task, id, seed, Instant::ZERO).in_units(unit);
+        let pattern = ReleasePattern::new(set, id, seed, Instant::ZERO);
         let mut jobs = Self {
-            work: WorkSource::new(&task, id, seed).in_units(unit),
+            work: WorkSource::new(&task, id, seed).in_units(set.platform.tick_unit),
             pattern,
             horizon,
             intervals: intervals(set, id),

@@ -10,6 +10,7 @@ use crate::units::{self, Script};
 /// The response times of one task in one run, ascending.
 pub(super) struct Responses {
     sorted_ns: Vec<u64>,
+    late: usize,
 }
 
 /// Maximum number of steps of a curve; more would not be visible.
@@ -27,12 +28,17 @@ impl Responses {
     pub fn of(line: &Timeline, task: usize) -> Self {
         let histories = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
         let finished = histories.iter().filter_map(|history| match history.end {
-            End::Finished(at) => Some(at.late_since(history.release).as_ns()),
+            End::Finished(at) => Some((at, history)),
             End::Dropped(_) | End::Unfinished => None,
         });
-        let mut sorted_ns: Vec<u64> = finished.collect();
+        let late = finished
+            .clone()
+            .filter(|(at, history)| *at > history.deadline);
+        let late = late.count();
+        let responses = finished.map(|(at, history)| at.late_since(history.release).as_ns());
+        let mut sorted_ns: Vec<u64> = responses.collect();
         sorted_ns.sort_unstable();
-        Self { sorted_ns }
+        Self { sorted_ns, late }
     }
 
     /// Number of response times.
@@ -46,10 +52,10 @@ impl Responses {
         self.sorted_ns.get(rank.max(1) - 1).copied()
     }
 
-    /// Number of response times above the deadline.
-    pub fn late(&self, deadline: Span) -> usize {
-        let on_time = self.sorted_ns.partition_point(|&ns| ns <= deadline.as_ns());
-        self.sorted_ns.len() - on_time
+    /// Number of jobs that finished after their deadlines, which with jitter are earlier after some releases than after
+    /// others.
+    pub const fn late(&self) -> usize {
+        self.late
     }
 
     /// Corners of the cumulative distribution: a response time, and the number of those that do not exceed it.
@@ -208,10 +214,14 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shiftwork_model::{
+        Affinity, CpuId, Instant, JobId, Record, RecordKind, Task, TaskId, TaskSet,
+    };
 
     fn responses(sorted_ns: &[u64]) -> Responses {
         Responses {
             sorted_ns: sorted_ns.to_vec(),
+            late: 0,
         }
     }
 
@@ -226,8 +236,25 @@ mod tests {
     }
 
     #[test]
-    fn a_response_at_the_deadline_is_not_late() {
-        assert_eq!(responses(&[9, 10, 11]).late(Span::from_ns(10)), 1);
+    fn a_job_is_late_after_its_own_deadline() {
+        let task = TaskId::from_index(0);
+        let at = Instant::from_ns;
+        // The second job is released 5 ns after its arrival, so that it is late after 6 ns.
+        let jobs = [(0, 10, 10), (25, 31, 30)];
+        let records = (1..).zip(jobs).flat_map(|(number, (release, end, due))| {
+            let job = JobId { task, number };
+            let deadline = at(due);
+            let released = RecordKind::Released { job, deadline };
+            [(release, released), (end, RecordKind::Completed { job })]
+        });
+        let records: Vec<Record> = records
+            .map(|(ns, kind)| Record { at: at(ns), kind })
+            .collect();
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let task = Task::periodic("t", Span::from_ns(1), Span::from_ns(20), cpu);
+        let line = Timeline::of(&TaskSet::new("s", 1, vec![task]), &records, at(40));
+        let run = Responses::of(&line, 0);
+        assert_eq!((run.sorted_ns.clone(), run.late()), (vec![6, 10], 1));
     }
 
     #[test]

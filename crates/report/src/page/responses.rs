@@ -34,7 +34,7 @@ pub(super) fn section(views: &[RunView<'_>]) -> String {
             .iter()
             .map(|view| bound(view, &task.name, index))
             .collect();
-        let late: usize = runs.iter().map(|run| run.late(task.deadline)).sum();
+        let late: usize = runs.iter().map(|run| run.late()).sum();
         let mark = if late > 0 {
             " <span class=\"bang\">!</span>"
         } else {
@@ -47,7 +47,7 @@ pub(super) fn section(views: &[RunView<'_>]) -> String {
         );
         for (place, (view, run)) in views.iter().zip(&runs).enumerate() {
             let bound = bounds[place];
-            rows += &row(view, &task.name, (run, bound), run.late(task.deadline));
+            rows += &row(view, &task.name, (run, bound), run.late());
         }
     }
     section += "</div>\n";

@@ -92,37 +92,38 @@ impl<R: Recorder> Engine<'_, R> {
         };
         let attributes = state.attributes;
         let is_first = state.stage == Stage::Idle;
-        let next = if state.kind == TaskKind::Plain {
-            now + attributes.period
+        let (arrival, next) = if state.kind == TaskKind::Plain {
+            (now, now + attributes.period)
         } else {
-            self.advance(id, is_first)
+            let arrival = self.plans[id.index()].pattern.arrival();
+            (arrival, self.advance(id, is_first))
         };
         self.releases.set(id.index(), next);
         self.record(
             now,
             RecordKind::Released {
                 job,
-                deadline: now + attributes.deadline,
+                deadline: arrival + attributes.deadline,
             },
         );
         if self.costs.is_some() {
             self.charge_release(now, id);
         }
         if is_first {
-            self.begin(now, id, now, false);
+            self.begin(now, id, arrival, false);
         } else if self.in_quanta {
-            self.notify_released(now, id);
+            self.notify_released(now, id, arrival);
         }
     }
 
     /// Notifies the policy of a released job that waits for the previous one.
     #[inline(never)]
-    fn notify_released(&mut self, now: Instant, id: TaskId) {
+    fn notify_released(&mut self, now: Instant, id: TaskId, arrival: Instant) {
         let state = &self.tasks[id.index()];
         let job = Job {
             task: id,
             ready: now,
-            deadline: now + state.attributes.deadline,
+            deadline: arrival + state.attributes.deadline,
             priority: state.priority,
         };
         let cause = self.home(id);

@@ -19,27 +19,27 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Begins the next job of the task, released at `release`. `follows`: the task ran the previous job until
+    /// Begins the next job of the task, which arrived at `arrival`. `follows`: the task ran the previous job until
     /// now.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
+    pub(crate) fn begin(&mut self, now: Instant, id: TaskId, arrival: Instant, follows: bool) {
         let (order, cpus) = (self.order, self.cpus.len());
         let state = &mut self.tasks[id.index()];
         state.number += 1;
-        state.release = release;
+        state.arrival = arrival;
         state.interrupted = false;
         if state.kind == TaskKind::Plain {
             state.remaining = state.attributes.cost;
-            state.deadline = release + state.attributes.scheduled_by(order, cpus).deadline;
+            state.deadline = arrival + state.attributes.scheduled_by(order, cpus).deadline;
             state.stage = Stage::Ready;
             self.arrivals.push(id);
         } else {
-            self.begin_general(now, id, release, follows);
+            self.begin_general(now, id, arrival, follows);
         }
     }
 
     #[inline(never)]
-    fn begin_general(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
+    fn begin_general(&mut self, now: Instant, id: TaskId, arrival: Instant, follows: bool) {
         let (order, cpus) = (self.order, self.cpus.len());
         let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
@@ -48,7 +48,7 @@ impl<R: Recorder> Engine<'_, R> {
         if let Some(laxities) = &mut self.laxities {
             laxities.grant(id, attributes.cost);
         }
-        state.deadline = release + attributes.deadline;
+        state.deadline = arrival + attributes.deadline;
         plan.stretch = 0;
         plan.admitted = false;
         if state.remaining.is_zero() && self.sleep_after_stretch(id).is_some() {
@@ -68,8 +68,8 @@ impl<R: Recorder> Engine<'_, R> {
         let admission = match &mut plan.server {
             None => Admission::Ready(state.deadline),
             Some(server) if plan.admitted => server.resume(now),
-            Some(server) if follows => server.succeed(state.release, now, attributes),
-            Some(server) => server.begin(state.release, now, attributes),
+            Some(server) if follows => server.succeed(state.arrival, now, attributes),
+            Some(server) => server.begin(state.arrival, now, attributes),
         };
         plan.admitted = true;
         match admission {
@@ -197,20 +197,20 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Begins the next pending job. Its release is recomputed.
+    /// Begins the next pending job. Its arrival is recomputed.
     #[inline(never)]
     fn begin_successor(&mut self, now: Instant, id: TaskId, follows: bool) {
         let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
-        let release = if matches!(plan.task.arrival, Arrival::Periodic) {
-            state.release + plan.attributes_of(state.number).period
+        let arrival = if matches!(plan.task.arrival, Arrival::Periodic) {
+            state.arrival + plan.attributes_of(state.number).period
         } else {
-            let release = plan.lagging.next();
+            let arrival = plan.lagging.arrival();
             let period = plan.attributes_of(state.number + 1).period;
             plan.lagging.advance(&plan.task, period);
-            release
+            arrival
         };
-        self.begin(now, id, release, follows);
+        self.begin(now, id, arrival, follows);
     }
 
     /// Handles a budget that is used up before the job completes.

@@ -86,6 +86,9 @@ impl fmt::Display for Obstacle<'_> {
             "the simulation with full costs misses no deadline; if jobs execute for less";
         match self {
             Self::Refused(why) => f.write_str(why),
+            Self::NotPeriodic(task) if task.arrival == Arrival::Periodic => {
+                write!(f, "task `{}` has jitter", task.name)
+            }
             Self::NotPeriodic(task) => write!(f, "task `{}` is not periodic", task.name),
             Self::More(what) => write!(f, "not covered by simulation: {what}"),
             Self::Overheads => f.write_str("not covered by simulation: overheads"),
@@ -166,7 +169,7 @@ fn one(set: &TaskSet, full: &TaskSet, found: &PolicyAnalysis, account: &Account)
 
 /// What in the file a simulation of periodic tasks does not cover, under any policy.
 fn not_covered(set: &TaskSet) -> Option<Obstacle<'_>> {
-    let periodic = |task: &&Task| task.arrival == Arrival::Periodic;
+    let periodic = |task: &&Task| task.arrival == Arrival::Periodic && task.jitter.is_zero();
     if let Some(task) = set.tasks.iter().find(|task| !periodic(task)) {
         return Some(Obstacle::NotPeriodic(task));
     }

@@ -3,7 +3,7 @@
 use shiftwork_analysis::admission::{Claim, Guarantee, Terms, claims};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Assignment, assign};
-use shiftwork_analysis::suspensions::{computing, may_compute};
+use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_analysis::verdicts::Criterion;
 use shiftwork_analysis::{Ranked, Sporadic, Steps};
 use shiftwork_model::TaskSet;
@@ -36,15 +36,19 @@ pub(super) fn proposal(
     let terms = Terms::new(&entry.traits, set.scheduler.reserve)
         .ok_or(QuestionError::NoProposal(entry.name))?;
     let all = set.platform.all();
-    let computing = computing(set);
-    if computing.is_some() && !may_compute(&entry.traits) {
-        return Ok(Proposal {
-            policy: entry.name.to_owned(),
-            is_wider: false,
-            assignment: None,
-        });
-    }
-    let claims = claims(computing.as_ref().unwrap_or(set), &[]);
+    let stand_ins = StandIns::of(set, &entry.traits);
+    let set = match &stand_ins {
+        StandIns::Same => set,
+        StandIns::Other(others) => &others.set,
+        StandIns::Unknown => {
+            return Ok(Proposal {
+                policy: entry.name.to_owned(),
+                is_wider: false,
+                assignment: None,
+            });
+        }
+    };
+    let claims = claims(set, &[]);
     let tasks = |widen: bool| -> Vec<Bound> {
         let bound = |claim: &Claim| Bound {
             ranked: Ranked {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shiftwork_analysis::admission::{Admitted, Terms, claims};
-use shiftwork_analysis::suspensions::computing;
+use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::SCHEMA_VERSION;
@@ -23,9 +23,11 @@ pub fn online(
     }
     let terms = Terms::of(&entry.traits, set)?;
     let cpus = entry.traits.serving(set.platform.all());
-    // As when they were admitted, suspensions within jobs count as computing.
-    let computing = computing(set);
-    let claims = claims(computing.as_ref().unwrap_or(set), bound);
+    // The same tasks stand for these as when they were admitted.
+    let claims = match StandIns::of(set, &entry.traits) {
+        StandIns::Other(others) => claims(&others.set, bound),
+        StandIns::Same | StandIns::Unknown => claims(set, bound),
+    };
     let begun = Admitted::begin(cpus, terms, claims).ok();
     begun.map(|(admitted, _)| admitted)
 }

@@ -1,59 +1,98 @@
-//! Tasks that suspend themselves within jobs: what verdicts and admission say of them holds in simulated schedules.
+//! Tasks whose jobs have to wait, as they have jitter or suspend themselves: what verdicts and admission say of them
+//! holds in simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use shiftwork_analysis::admission::{Guarantee, Terms, admit};
+use shiftwork_analysis::suspensions::suspends;
 use shiftwork_analysis::verdicts::{
     Answer, Candidate, Criterion, Found, PolicyAnalysis, Question, TESTS, analyse, decide,
 };
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuSet, Instant, Phase, Priority, RandomStream, RecordKind,
-    Recorder, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuSet, Instant, Order, Phase, PolicyTraits, Priority,
+    RandomStream, RecordKind, Recorder, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Simulation};
 
 const STEPS: u64 = 100_000;
 
-/// Of a simulated schedule: the longest response of each task.
-struct Responses {
-    released: Vec<Vec<u64>>,
+/// Of a simulated schedule: the longest time from an arrival of each task to the completion of the job, which is no less
+/// than the response, and above the relative deadline exactly if the job is late.
+struct Responses<'a> {
+    set: &'a TaskSet,
+    due: Vec<Vec<u64>>,
     longest: Vec<u64>,
 }
 
-impl Recorder for Responses {
+impl Recorder for Responses<'_> {
     fn record(&mut self, at: Instant, kind: &RecordKind) {
         match *kind {
-            RecordKind::Released { job, .. } => self.released[job.task.index()].push(at.as_ns()),
-            RecordKind::Completed { job, .. } => {
-                let released = self.released[job.task.index()][job.number as usize - 1];
-                let longest = &mut self.longest[job.task.index()];
-                *longest = (*longest).max(at.as_ns() - released);
+            RecordKind::Released { job, deadline } => {
+                self.due[job.task.index()].push(deadline.as_ns());
+            }
+            RecordKind::Completed { job } => {
+                let index = job.task.index();
+                let due = self.due[index][job.number as usize - 1];
+                let arrival = due - self.set.tasks[index].deadline.as_ns();
+                self.longest[index] = self.longest[index].max(at.as_ns() - arrival);
             }
             _ => {}
         }
     }
 }
 
+/// The longest times from arrivals in several runs. Jitter is uniform in some, and in the others zero or the longest: in
+/// ticks as long as it.
 fn longest(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Vec<u64>> {
-    let options = Options {
-        seed,
-        horizon: Instant::from_ns(20_000),
-        overheads: None,
-        reserve_server: false,
-    };
-    let mut responses = Responses {
-        released: vec![Vec::new(); set.tasks.len()],
-        longest: vec![0; set.tasks.len()],
-    };
-    Simulation::new(set, entry.build(set).ok()?, &entry.traits, options).run(&mut responses);
-    Some(responses.longest)
+    let jitter = set.tasks.iter().map(|task| task.jitter).max();
+    let ticks = [Some(Span::from_ns(1)), jitter, jitter];
+    let mut longest = vec![0; set.tasks.len()];
+    for (run, tick) in (0..).zip(ticks) {
+        let policy = entry.build(set).ok()?;
+        let mut set = set.clone();
+        if run > 0 && tick == Some(Span::ZERO) {
+            break;
+        }
+        set.platform.tick_unit = tick?;
+        let options = Options {
+            seed: seed + run,
+            horizon: Instant::from_ns(20_000),
+            overheads: None,
+            reserve_server: false,
+        };
+        let mut responses = Responses {
+            set: &set,
+            due: vec![Vec::new(); set.tasks.len()],
+            longest,
+        };
+        Simulation::new(&set, policy, &entry.traits, options).run(&mut responses);
+        longest = responses.longest;
+    }
+    Some(longest)
 }
 
-/// Up to five tasks on up to three CPUs, of which some suspend themselves; the phases of a job run for its cost.
-fn random(stream: &mut RandomStream) -> TaskSet {
+/// Why jobs of random tasks have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Suspensions,
+    Jitter,
+    Both,
+}
+
+/// Up to five tasks on up to three CPUs, of which some have to wait; the phases of a job run for its cost, and the jitter of
+/// all tasks that have some is the same.
+fn random(stream: &mut RandomStream, wait: Wait) -> TaskSet {
     let cpus = 1 + stream.below(3) as usize;
     let count = 2 + stream.below(4);
     let nested = stream.below(2) == 0;
+    let jitter = match wait {
+        Wait::Suspensions => 0,
+        Wait::Jitter | Wait::Both => {
+            // Some beyond the shorter periods.
+            let longest = [20, 60, 200][stream.below(3) as usize];
+            1 + stream.below(longest)
+        }
+    };
     let task = |place: u64| {
         let period = [8, 10, 12, 20, 30][stream.below(5) as usize] * 10;
         let cost = 1 + stream.below(period / 3);
@@ -73,7 +112,10 @@ fn random(stream: &mut RandomStream) -> TaskSet {
         if stream.below(2) == 0 {
             task.arrival = Arrival::Sporadic;
         }
-        if stream.below(3) > 0 && cost >= 2 {
+        if jitter > 0 && stream.below(3) > 0 {
+            task.jitter = Span::from_ns(jitter);
+        }
+        if wait != Wait::Jitter && stream.below(3) > 0 && cost >= 2 {
             let first = 1 + stream.below(cost - 1);
             let sleep = 1 + stream.below(period / 2);
             let [run, rest, sleep] = [first, cost - first, sleep].map(Span::from_ns);
@@ -114,10 +156,11 @@ fn candidate(set: &TaskSet, entry: &Entry) -> Candidate {
     }
 }
 
-/// The set as if nothing suspended itself.
-fn unsuspended(set: &TaskSet) -> TaskSet {
+/// The set as if no job had to wait.
+fn at_once(set: &TaskSet) -> TaskSet {
     let mut set = set.clone();
     for task in &mut set.tasks {
+        task.jitter = Span::ZERO;
         task.work = Work::Cost;
     }
     set
@@ -132,19 +175,21 @@ fn in_time(set: &TaskSet, longest: &[u64]) -> bool {
 struct Seen {
     shown: u64,
     bounds: u64,
+    tardiness: u64,
+    refuted: u64,
     admitted: u64,
-    /// Sets that would be called schedulable without their suspensions, and miss deadlines with them.
+    /// Sets that would be called schedulable if no job had to wait, and miss deadlines.
     misled: u64,
 }
 
-fn check(seed: u64, entry: &Entry, seen: &mut Seen) {
+fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
     let mut stream = RandomStream::new(seed, 131, 0);
-    let set = random(&mut stream);
+    let set = random(&mut stream, wait);
     let candidate = candidate(&set, entry);
     let Ok(bound) = candidate.bound.clone() else {
         return;
     };
-    let suspends = unsuspended(&set) != set;
+    let waits = at_once(&set) != set;
     let analyse = |set: &TaskSet| analyse(set, std::slice::from_ref(&candidate), STEPS);
     let found: PolicyAnalysis = analyse(&set).policies.remove(0);
     let longest = longest(&set, entry, seed).unwrap();
@@ -155,17 +200,22 @@ fn check(seed: u64, entry: &Entry, seen: &mut Seen) {
         )
     };
     if found.hard.answer == Answer::Schedulable {
-        seen.shown += u64::from(suspends);
+        seen.shown += u64::from(waits);
         assert!(in_time(&set, &longest), "{}", context());
     }
     for (best, &response) in found.best.iter().zip(&longest) {
         if let Some(best) = best {
-            seen.bounds += u64::from(suspends);
+            seen.bounds += u64::from(waits);
             assert!(response <= best.response.as_ns(), "{}", context());
         }
     }
-    if suspends && found.hard.answer == Answer::Unschedulable {
-        assert_eq!(found.hard.by, ["feasibility"], "{}", context());
+    let without = analyse(&at_once(&set)).policies.remove(0);
+    if waits && found.hard.answer == Answer::Unschedulable {
+        seen.refuted += 1;
+        let by_demand = found.hard.by == ["feasibility"];
+        // Jitter may be zero, so that every proof without it holds.
+        let is_refuted = !suspends(&set) && without.hard.by == found.hard.by;
+        assert!(by_demand || is_refuted, "{}", context());
     }
     for criterion in [Criterion::Hard, Criterion::Soft] {
         let question = Question {
@@ -175,10 +225,19 @@ fn check(seed: u64, entry: &Entry, seen: &mut Seen) {
             criterion,
             steps: STEPS,
             only: None,
-            tardiness: false,
+            tardiness: true,
         };
         let judgement = found.judgement(criterion);
-        let decided = decide(&set, &question).answer;
+        let decision = decide(&set, &question);
+        if let Some(tardiness) = decision.tardiness {
+            seen.tardiness += u64::from(waits);
+            let tasks = set.tasks.iter().zip(&longest);
+            let late =
+                tasks.map(|(task, &response)| response.saturating_sub(task.deadline.as_ns()));
+            let late = late.max().unwrap_or(0);
+            assert!(late <= tardiness.as_ns(), "{decision:?}, {}", context());
+        }
+        let decided = decision.answer;
         if judgement.answer != Answer::Unknown || decided != Answer::Unknown {
             let aside = judgement
                 .tests
@@ -194,17 +253,17 @@ fn check(seed: u64, entry: &Entry, seen: &mut Seen) {
     if let Some(terms) = Terms::of(&entry.traits, &set) {
         let decision = admit(&set, &bound, terms);
         if decision.guarantee == Guarantee::Hard {
-            seen.admitted += u64::from(suspends);
+            seen.admitted += u64::from(waits);
             assert!(in_time(&set, &longest), "{decision:?}, {}", context());
         }
     }
-    let without = analyse(&unsuspended(&set)).policies.remove(0);
     seen.misled +=
         u64::from(without.hard.answer == Answer::Schedulable && !in_time(&set, &longest));
 }
 
-#[test]
-fn nothing_that_is_shown_of_tasks_that_suspend_themselves_is_wrong() {
+/// Checks as many sets as there are seeds under every policy of which a test speaks; `is_shown`: whether anything is to be
+/// shown under it.
+fn check_all(wait: Wait, is_shown: impl Fn(&PolicyTraits) -> bool) {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         100_000
     } else {
@@ -216,19 +275,40 @@ fn nothing_that_is_shown_of_tasks_that_suspend_themselves_is_wrong() {
         }
         let mut seen = Seen::default();
         for seed in 0..seeds {
-            check(seed, entry, &mut seen);
+            check(seed, (entry, wait), &mut seen);
         }
         println!("{}: {seen:?}", entry.name);
-        if entry.traits.is_greedy() && !entry.traits.order.is_by_cost() {
-            assert!(
-                seen.shown > 0 && seen.bounds > 0 && seen.misled > 0,
-                "{}: {seen:?}",
-                entry.name
-            );
+        if is_shown(&entry.traits) {
+            let least = [seen.shown, seen.bounds, seen.misled].into_iter().min();
+            assert!(least > Some(0), "{}: {seen:?}", entry.name);
         } else {
             assert_eq!(seen.shown, 0, "{}", entry.name);
         }
     }
+}
+
+/// Where waiting counts as computing.
+fn counts_as_computing(policy: &PolicyTraits) -> bool {
+    policy.is_greedy() && !policy.order.is_by_cost()
+}
+
+#[test]
+fn nothing_that_is_shown_of_tasks_that_suspend_themselves_is_wrong() {
+    check_all(Wait::Suspensions, counts_as_computing);
+}
+
+#[test]
+fn nothing_that_is_shown_of_tasks_with_jitter_is_wrong() {
+    check_all(Wait::Jitter, |policy| {
+        counts_as_computing(policy) || policy.order == Order::FixedPriority
+    });
+}
+
+#[test]
+fn nothing_that_is_shown_of_tasks_with_jitter_that_suspend_themselves_is_wrong() {
+    check_all(Wait::Both, |policy| {
+        counts_as_computing(policy) || policy.order == Order::FixedPriority
+    });
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! Task sets that stand for those whose jobs have to wait before they may run: for their release, as they have jitter, or
+//! within the job, as they suspend themselves.
+//!
+//! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md` and `docs/theory/jitter.md` have
+//! the lemmas.
+
+use shiftwork_model::{Budgets, Order, PolicyTraits, Preemption, Span, Task, TaskSet, Work};
+
+use crate::suspensions::{suspends, suspension};
+
+/// What stands for a task set under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StandIns {
+    /// The task set itself: no job waits.
+    Same,
+    /// Others.
+    Other(Box<Others>),
+    /// Nothing is known that does.
+    Unknown,
+}
+
+/// Tasks without jitter that do not suspend themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Others {
+    /// The tasks, in the order of the real ones.
+    pub set: TaskSet,
+    /// By task, how much later than the arrival of a real job its stand-in is released at most: bounds on response times
+    /// of the stand-ins, and this, bound those of the real jobs counted from their arrival.
+    pub delays: Vec<Span>,
+}
+
+impl StandIns {
+    /// What stands for the tasks under such a policy.
+    pub fn of(set: &TaskSet, policy: &PolicyTraits) -> Self {
+        if !waits(set) {
+            return Self::Same;
+        }
+        let is_jittery = has_jitter(set);
+        let is_by_priority = is_jittery && sees_no_deadline(policy);
+        let released = is_by_priority.then(|| sporadic(set)).flatten();
+        let delays = match &released {
+            Some(_) => set.tasks.iter().map(|task| task.jitter).collect(),
+            None => vec![Span::ZERO; set.tasks.len()],
+        };
+        let released = released.as_ref().unwrap_or(set);
+        if !waits(released) {
+            let set = released.clone();
+            return Self::Other(Box::new(Others { set, delays }));
+        }
+        if !may_compute(policy) {
+            return Self::Unknown;
+        }
+        Self::Other(Box::new(Others {
+            set: computing(released),
+            delays,
+        }))
+    }
+}
+
+/// Whether any task has jitter.
+pub fn has_jitter(set: &TaskSet) -> bool {
+    set.tasks.iter().any(|task| !task.jitter.is_zero())
+}
+
+/// Whether any job may have to wait before it may run.
+pub fn waits(set: &TaskSet) -> bool {
+    has_jitter(set) || suspends(set)
+}
+
+/// The task set that stands for this one where any scheduler is asked about.
+pub(crate) fn under_any(set: &TaskSet) -> TaskSet {
+    let released = sporadic(set);
+    computing(released.as_ref().unwrap_or(set))
+}
+
+/// The task set whose tasks compute for as long as these have to wait.
+fn computing(set: &TaskSet) -> TaskSet {
+    let mut computing = set.clone();
+    // Tasks without an explicit priority have one by deadline, which stays the same.
+    for task in &mut computing.tasks {
+        let wait = wait(task);
+        if !wait.is_zero() {
+            task.cost = (task.cost + wait).min(Span::MAX);
+            task.jitter = Span::ZERO;
+            task.work = Work::Cost;
+        }
+    }
+    computing
+}
+
+/// How long a job has to wait at most, from its arrival on, while nothing else keeps it from running.
+fn wait(task: &Task) -> Span {
+    (task.jitter + suspension(task)).min(Span::MAX)
+}
+
+/// Whether waiting may count as computing under such a policy: it is greedy, and its ranks do not follow from costs.
+const fn may_compute(policy: &PolicyTraits) -> bool {
+    policy.is_greedy() && !policy.order.is_by_cost()
+}
+
+/// Whether the policy decides the same whatever the deadlines of jobs are.
+const fn sees_no_deadline(policy: &PolicyTraits) -> bool {
+    matches!(policy.order, Order::FixedPriority)
+        && matches!(policy.budgets, Budgets::OfJobs)
+        && !matches!(policy.preemption, Preemption::Pfair(_))
+}
+
+/// The set of sporadic tasks with T - J and D - J for T and D, and with the same priorities; `None` if one of these is not
+/// above zero.
+fn sporadic(set: &TaskSet) -> Option<TaskSet> {
+    let mut sporadic = set.clone();
+    for (task, priority) in sporadic.tasks.iter_mut().zip(set.priorities()) {
+        if task.jitter >= task.period.min(task.deadline) {
+            return None;
+        }
+        task.period -= task.jitter;
+        task.deadline -= task.jitter;
+        task.jitter = Span::ZERO;
+        // Tasks without an explicit priority have one by deadline; it must not change.
+        task.priority = Some(priority);
+    }
+    Some(sporadic)
+}

@@ -1,0 +1,88 @@
+//! Verdicts on tasks whose jobs have to wait, for their release or since they suspend themselves, from those on the tasks
+//! that stand for them.
+//!
+//! What is shown of the latter holds for the former. What is not shown proves nothing. Demand that does not fit without
+//! waiting does not fit with it. Without suspensions every "no" of the tasks without jitter holds: jitter may be zero.
+
+use shiftwork_model::{Span, TaskSet};
+
+use super::conclude::nothing_known;
+use super::{Answer, Candidate, Found, Judgement, PolicyAnalysis};
+use crate::affinity::{Feasibility, Feasible};
+use crate::suspensions::suspends;
+
+/// Puts what is known of the stand-ins, `None` if there are none, in the place of what is known of these tasks as if no
+/// job had to wait.
+pub(super) fn settle(
+    set: &TaskSet,
+    found: &mut PolicyAnalysis,
+    candidate: &Candidate,
+    known: Option<PolicyAnalysis>,
+) {
+    let tasks = found.best.len();
+    let nothing = || nothing_known(candidate, tasks);
+    let is_known = known.is_some();
+    let known = known.unwrap_or_else(nothing);
+    for (real, of_stand_ins) in [(&mut found.hard, known.hard), (&mut found.soft, known.soft)] {
+        match is_known {
+            true => real.tests = of_stand_ins.tests,
+            false => {
+                for (_, found) in &mut real.tests {
+                    *found = Found::NotApplicable;
+                }
+            }
+        }
+        if !is_refuted(set, real) {
+            let is_shown = of_stand_ins.answer == Answer::Schedulable;
+            real.answer = if is_shown {
+                Answer::Schedulable
+            } else {
+                Answer::Unknown
+            };
+            real.by = if is_shown {
+                of_stand_ins.by
+            } else {
+                Vec::new()
+            };
+            real.witness = None;
+        }
+    }
+    found.bounds = known.bounds;
+    found.best = known.best;
+}
+
+/// Whether it is a "no" that holds for jobs that have to wait, too.
+fn is_refuted(set: &TaskSet, without: &Judgement) -> bool {
+    without.answer == Answer::Unschedulable && still_refutes(set, &without.by)
+}
+
+/// Whether a "no" by this, found as if no job had to wait, holds for these that may.
+pub(super) fn still_refutes(set: &TaskSet, by: &[&str]) -> bool {
+    by == ["feasibility"] || !suspends(set)
+}
+
+/// Adds to the bounds of each task the delay of its stand-ins.
+pub(super) fn count_from_arrivals(known: &mut PolicyAnalysis, delays: &[Span]) {
+    for (place, &delay) in delays.iter().enumerate() {
+        let later = |response: &mut Span| *response = (*response + delay).min(Span::MAX);
+        for bounds in &mut known.bounds {
+            bounds.responses[place].iter_mut().for_each(later);
+        }
+        let best = known.best[place].iter_mut();
+        best.for_each(|best| later(&mut best.response));
+    }
+}
+
+/// Whether any scheduler meets all deadlines: one that does for the stand-ins does it here, and where none does without
+/// waiting, none does.
+pub(super) fn feasible(without: Feasibility, of_stand_ins: Feasibility) -> Feasibility {
+    match (without.verdict, of_stand_ins.verdict) {
+        (Feasible::No, _) => without,
+        (_, Feasible::Yes) => of_stand_ins,
+        _ => Feasibility {
+            verdict: Feasible::Unknown,
+            witness: None,
+            ..of_stand_ins
+        },
+    }
+}
