@@ -18,7 +18,7 @@ pub struct TaskSet(pub Arc<shiftwork_model::TaskSet>);
 /// CPUs; priority; how jobs arrive, and the instants of releases if they are given.
 type TaskFields = (
     String,
-    (u64, u64, u64, u64),
+    (u64, u64, u64, u64, u64),
     String,
     Option<u32>,
     (&'static str, Option<Vec<u64>>),
@@ -98,6 +98,7 @@ fn fields(task: &Task) -> TaskFields {
             task.period.as_ns(),
             task.deadline.as_ns(),
             task.offset.as_ns(),
+            task.jitter.as_ns(),
         ),
         task.affinity.to_string(),
         task.priority.map(|priority| priority.number()),

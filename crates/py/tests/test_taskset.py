@@ -76,7 +76,7 @@ def test_two_tasks_have_different_names() -> None:
 
 def test_everything_that_a_file_says_comes_back() -> None:
     tasks = [
-        sw.Task("a, \"b\"\n\u00b5\x7f", "1ms", "4ms", "3ms", offset="1us", affinity="little", priority=3),
+        sw.Task("a, \"b\"\n\u00b5\x7f", "1ms", "4ms", "3ms", offset="1us", jitter="5us", affinity="little", priority=3),
         sw.Task("s", "1ms", "4ms", arrival="sporadic", on_overrun="continue", start_cpu=1),
         sw.Task("r", "1ms", "4ms", releases=["1ms", timedelta(milliseconds=9)], affinity=[3, 0, 0]),
         sw.Task("u", "1ms", "4ms", work={"run": ["300us", timedelta(microseconds=400)]}),
@@ -104,6 +104,7 @@ def test_everything_that_a_file_says_comes_back() -> None:
         assert read.name == written.name
         assert read.releases_ns == written.releases_ns
         assert (read.deadline_ns, read.offset_ns) == (written.deadline_ns, written.offset_ns)
+        assert read.jitter_ns == written.jitter_ns
         assert (read.arrival, read.on_overrun) == (written.arrival, written.on_overrun)
         assert (read.priority, read.start_cpu, read.command) == (written.priority, written.start_cpu, written.command)
     assert [task.affinity for task in made] == ["0,1", "0-3", "0,3", "0-3", "0-3"]

@@ -44,6 +44,7 @@ fn every_key_of_a_file_arrives_in_the_model() {
     assert_eq!(imu.command, ["./imu", "--quiet \"q\""]);
     let radio = &set.tasks[1];
     assert_eq!((radio.deadline, radio.offset), (span_ms(30), span_ms(3)));
+    assert_eq!((radio.jitter, imu.jitter), (span_ms(2), Span::ZERO));
     assert_eq!(radio.arrival, Arrival::Sporadic);
     assert_eq!(radio.on_overrun, OnOverrun::Continue);
     assert_eq!(
@@ -282,7 +283,7 @@ fn task() -> impl Strategy<Value = Task> {
         Just(OnOverrun::Continue),
         Just(OnOverrun::Signal)
     ];
-    let numbers = (positive(), positive(), positive(), instant());
+    let numbers = (positive(), positive(), positive(), (instant(), instant()));
     let options = (
         affinity(),
         prop::option::of(priority()),
@@ -291,7 +292,7 @@ fn task() -> impl Strategy<Value = Task> {
     let command = prop::collection::vec(".{0,6}", 0..3);
     (numbers, options, arrival, work(), overrun, command).prop_map(
         |(
-            (period, deadline, cost, offset),
+            (period, deadline, cost, (offset, jitter)),
             (affinity, priority, start_cpu),
             arrival,
             work,
@@ -305,6 +306,7 @@ fn task() -> impl Strategy<Value = Task> {
             Task {
                 deadline,
                 offset: offset.late_since(Instant::ZERO),
+                jitter: jitter.late_since(Instant::ZERO),
                 priority,
                 arrival,
                 start_cpu,

@@ -22,11 +22,11 @@ _Range: TypeAlias = tuple[int, int, int]
 
 VERSION: str
 
-#: Name; cost, period, deadline and offset in nanoseconds; the list of CPUs; priority; how jobs arrive, and the
+#: Name; cost, period, deadline, offset and jitter in nanoseconds; the list of CPUs; priority; how jobs arrive, and the
 #: instants of releases if they are given.
 _TaskFields: TypeAlias = tuple[
     str,
-    tuple[int, int, int, int],
+    tuple[int, int, int, int, int],
     str,
     int | None,
     tuple[Literal["periodic", "sporadic", "releases"], list[int] | None],

@@ -41,19 +41,21 @@ class Task:
     name: str
     #: The worst-case execution time of a job, and the budget where one is enforced.
     cost_ns: int
-    #: The least separation of releases.
+    #: The least separation of arrivals.
     period_ns: int
-    #: Relative to a release.
+    #: Relative to an arrival.
     deadline_ns: int
-    #: The earliest release.
+    #: The earliest arrival.
     offset_ns: int
+    #: How much later than its arrival a job is released at most, in whole ticks from the seed.
+    jitter_ns: int
     #: The CPUs that the task may use, as a list ``0-3,7``, a mask ``0xf`` or the name of a set; ``None``: all.
     affinity: str | None
     #: For fixed priorities: 1 is the most urgent; ``None``: by deadline.
     priority: int | None
     #: ``periodic``, ``sporadic``, or ``releases``.
     arrival: str
-    #: When jobs are released, counted from the offset, if ``arrival`` is ``releases``; otherwise empty.
+    #: When jobs arrive, counted from the offset, if ``arrival`` is ``releases``; otherwise empty.
     releases_ns: tuple[int, ...]
     #: What a job really does, as in task-set files (``{"run": "450us"}``); ``None``: the cost.
     work: Mapping[str, Any] | None
@@ -72,6 +74,7 @@ class Task:
         deadline: Duration | None = None,
         *,
         offset: Duration | None = None,
+        jitter: Duration | None = None,
         affinity: str | Iterable[int] | None = None,
         priority: int | None = None,
         arrival: Literal["periodic", "sporadic", "releases"] = "periodic",
@@ -85,6 +88,7 @@ class Task:
         period_ns: int | None = None,
         deadline_ns: int | None = None,
         offset_ns: int | None = None,
+        jitter_ns: int | None = None,
     ) -> None:
         cost_ns = span_ns("cost", cost, cost_ns)
         period_ns = span_ns("period", period, period_ns)
@@ -102,6 +106,7 @@ class Task:
             "period_ns": period_ns,
             "deadline_ns": period_ns if deadline_ns is None else deadline_ns,
             "offset_ns": span_ns("offset", offset, offset_ns, positive=False) or 0,
+            "jitter_ns": span_ns("jitter", jitter, jitter_ns, positive=False) or 0,
             "affinity": affinity,
             "priority": priority,
             "arrival": "releases" if given else arrival,
@@ -132,6 +137,8 @@ class Task:
             entries["deadline"] = f"{self.deadline_ns}ns"
         if self.offset_ns:
             entries["offset"] = f"{self.offset_ns}ns"
+        if self.jitter_ns:
+            entries["jitter"] = f"{self.jitter_ns}ns"
         if self.arrival == "releases":
             entries["releases"] = [f"{at}ns" for at in self.releases_ns]
         elif self.arrival != "periodic":
@@ -408,13 +415,14 @@ def _without_place(error: InputError, owners: Mapping[int, str]) -> InputError:
 
 
 def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
-    name, (cost_ns, period_ns, deadline_ns, offset_ns), affinity, priority, (arrival, releases) = fields
+    name, (cost_ns, period_ns, deadline_ns, offset_ns, jitter_ns), affinity, priority, (arrival, releases) = fields
     return Task(
         name,
         cost_ns=cost_ns,
         period_ns=period_ns,
         deadline_ns=deadline_ns,
         offset_ns=offset_ns,
+        jitter_ns=jitter_ns,
         affinity=affinity,
         priority=priority,
         arrival=arrival,

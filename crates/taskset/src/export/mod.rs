@@ -198,6 +198,10 @@ fn losses_of_program(task: &Task, left_out: &mut Vec<String>) {
             !task.offset.is_zero(),
         ),
         (
+            "`jitter`; its program decides when it runs",
+            !task.jitter.is_zero(),
+        ),
+        (
             "`releases`; its program decides when it runs",
             matches!(task.arrival, shiftwork_model::Arrival::Releases(_)),
         ),

@@ -158,6 +158,9 @@ impl Thread<'_> {
             let delay = self.us("offset", task.offset, Rounding::Down);
             put("delay", delay.to_string());
         }
+        if !task.jitter.is_zero() {
+            self.lose("`jitter`; a job is released when it arrives");
+        }
         if let Some(rounds) = rounds {
             put("loop", rounds.to_string());
         }

@@ -8,7 +8,7 @@ use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 13] = [
+pub(super) static KEYS: [Key; 14] = [
     must(
         "name",
         Takes::Name,
@@ -22,17 +22,22 @@ pub(super) static KEYS: [Key; 13] = [
     must(
         "period",
         Takes::Duration,
-        "The least separation of releases.",
+        "The least separation of arrivals; jobs are released when they arrive, or later by up to `jitter`.",
     ),
     may(
         "deadline",
         Takes::Duration,
-        "When jobs are due after their release; default the period.",
+        "When jobs are due after their arrival; default the period.",
     ),
     may(
         "offset",
         Takes::Duration,
-        "When the first job is released; default 0ms.",
+        "When the first job arrives; default 0ms.",
+    ),
+    may(
+        "jitter",
+        Takes::Duration,
+        "How much later than its arrival a job is released at most, uniformly by the seed; default 0ms.",
     ),
     may(
         "affinity",
@@ -47,12 +52,12 @@ pub(super) static KEYS: [Key; 13] = [
     may(
         "arrival",
         Takes::Words(|| words(&ARRIVALS)),
-        "How jobs are released: every period, or a period and up to one more by the seed; default `periodic`.",
+        "How jobs arrive: every period, or a period and up to one more by the seed; default `periodic`.",
     ),
     may(
         "releases",
         Takes::List(&Takes::Duration, 0),
-        "The instants of all releases, instead of `arrival`.",
+        "The instants of all arrivals, instead of `arrival`.",
     ),
     may(
         "start-cpu",
@@ -126,6 +131,7 @@ pub(super) fn read<'t>(
     let affinity = table.map("affinity", |value| names.affinity(value));
     let command = table.map("command", read_command);
     let offset = table.map("offset", Value::span);
+    let jitter = table.map("jitter", Value::span);
     let priority = table.map("priority", Value::priority);
     let arrival = read_arrival(&table, period.as_ref().ok().copied());
     let start_cpu = table.map("start-cpu", |value| names.cpu(value));
@@ -135,6 +141,7 @@ pub(super) fn read<'t>(
     Ok(Task {
         deadline: deadline?,
         offset: offset?.unwrap_or_default(),
+        jitter: jitter?.unwrap_or_default(),
         priority: priority?,
         arrival: arrival?,
         start_cpu: start_cpu?,

@@ -5,8 +5,9 @@ use shiftwork_model::Span;
 use crate::tree::{Table, Value};
 
 /// The keys that hold times, within a task or a change, at any depth.
-const TIMES: [&str; 10] = [
-    "cost", "period", "deadline", "offset", "releases", "work", "run", "trace", "phases", "sleep",
+const TIMES: [&str; 11] = [
+    "cost", "period", "deadline", "offset", "jitter", "releases", "work", "run", "trace", "phases",
+    "sleep",
 ];
 
 /// Reports each time of all tasks and changes, and the quantum, that is no whole multiple of the unit. What is no

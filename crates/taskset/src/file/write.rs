@@ -162,6 +162,9 @@ fn write_task(out: &mut String, task: &Task, platform: &Platform) {
     if !task.offset.is_zero() {
         line(out, "offset", &span(task.offset));
     }
+    if !task.jitter.is_zero() {
+        line(out, "jitter", &span(task.jitter));
+    }
     if *task.affinity.cpus() != platform.all() {
         line(out, "affinity", &affinity(&task.affinity, platform));
     }

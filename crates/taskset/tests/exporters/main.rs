@@ -352,11 +352,13 @@ fn what_no_class_of_linux_does_is_named() {
     assert!(lost(&packed, &throttled)[0].contains("assigns each task"));
     throttled.tasks[0].on_overrun = OnOverrun::Throttle;
     throttled.tasks[1].offset = Span::from_ms(1);
+    throttled.tasks[1].jitter = Span::from_ms(1);
     assert_eq!(
         lost(&G_FP, &throttled),
         [
             "task `a`: the budget is not enforced: SCHED_FIFO has none",
-            "task `b`: `offset`; its program starts at once"
+            "task `b`: `offset`; its program starts at once",
+            "task `b`: `jitter`; its program decides when it runs"
         ]
     );
 }

@@ -44,6 +44,12 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
             suspension(task)
         ));
     }
+    for task in set.tasks.iter().filter(|task| !task.jitter.is_zero()) {
+        console.note(format!(
+            "note: {}: task `{}` has jitter of up to {}, which is counted where something is known of it under the policy",
+            input.path, task.name, task.jitter
+        ));
+    }
     match console.json {
         true => console.json_line(&output(&set, &findings))?,
         false => text::show(&set, &findings, console)?,
