@@ -105,6 +105,20 @@ const fn sees_no_deadline(policy: &PolicyTraits) -> bool {
         && !matches!(policy.preemption, Preemption::Pfair(_))
 }
 
+/// The set of sporadic tasks with D - J for D; `None` if one of these is not above zero. If `qpa` or `gfb` shows it, EDF
+/// meets all deadlines of the real one.
+pub(crate) fn with_earlier_deadlines(set: &TaskSet) -> Option<TaskSet> {
+    let mut earlier = set.clone();
+    for task in &mut earlier.tasks {
+        if task.jitter >= task.deadline {
+            return None;
+        }
+        task.deadline -= task.jitter;
+        task.jitter = Span::ZERO;
+    }
+    Some(earlier)
+}
+
 /// The set of sporadic tasks with T - J and D - J for T and D, and with the same priorities; `None` if one of these is not
 /// above zero.
 fn sporadic(set: &TaskSet) -> Option<TaskSet> {

@@ -18,7 +18,7 @@ use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::under::under_overheads;
 use super::waiting::still_refutes;
-use super::{Answer, Best, Found};
+use super::{Answer, Best, Found, jitter};
 use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
 use crate::response::demand_fits;
@@ -97,14 +97,25 @@ fn decide_waiting(set: &TaskSet, question: &Question<'_>) -> Decision {
     if is_charged(set, question) {
         return NOTHING;
     }
-    let StandIns::Other(others) = StandIns::of(set, &question.traits) else {
-        return NOTHING;
+    let known = match StandIns::of(set, &question.traits) {
+        // Tardiness is that of the real jobs: the deadlines of the stand-ins are earlier by their delays.
+        StandIns::Other(others) => decide_at_once(&others.set, question),
+        StandIns::Same | StandIns::Unknown => NOTHING,
     };
-    // Tardiness is that of the real jobs: the deadlines of the stand-ins are earlier by their delays.
-    let known = decide_at_once(&others.set, question);
-    match known.answer {
-        Answer::Schedulable => known,
-        Answer::Unschedulable | Answer::Unknown => known.with(Answer::Unknown, None),
+    if known.answer == Answer::Schedulable {
+        return known;
+    }
+    let parts = (question.bound, question.steps);
+    let by = jitter::in_time(set, &question.traits, parts, |test| {
+        question.only.is_none_or(|only| only.contains(&test))
+    });
+    match by {
+        Some(by) => Decision {
+            answer: Answer::Schedulable,
+            by: by.last().copied(),
+            tardiness: question.tardiness.then_some(Span::ZERO),
+        },
+        None => known.with(Answer::Unknown, None),
     }
 }
 

@@ -10,8 +10,8 @@ use super::catalogue::{Asked, Criterion, TESTS};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::waiting;
-use super::{Analysis, Candidate, Found, PolicyAnalysis};
+use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
+use super::{jitter, waiting};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
 use crate::stand_ins::{StandIns, under_any, waits};
@@ -61,6 +61,13 @@ pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis 
             waiting::count_from_arrivals(&mut known, &others.delays);
             let found = &mut analysis.policies[at];
             waiting::settle(set, found, &candidates[at], Some(known));
+        }
+    }
+    for (found, candidate) in analysis.policies.iter_mut().zip(candidates) {
+        if let (Ok(bound), Answer::Unknown) = (&candidate.bound, found.hard.answer)
+            && let Some(by) = jitter::in_time(set, &candidate.traits, (bound, steps), |_| true)
+        {
+            jitter::note(set, found, &by);
         }
     }
     analysis

@@ -18,6 +18,7 @@ mod conclude;
 mod decide;
 mod divide;
 mod ground;
+mod jitter;
 mod judge;
 mod priorities;
 mod reserved;

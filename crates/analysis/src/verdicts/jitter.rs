@@ -1,0 +1,92 @@
+//! Tests that know of jitter.
+
+use shiftwork_model::{Affinity, PolicyTraits, TaskSet};
+
+use super::case::Shape;
+use super::conclude::improve;
+use super::divide::Divided;
+use super::ground::Ground;
+use super::{Answer, Found, PolicyAnalysis};
+use crate::exact::whole;
+use crate::global_edf::gfb;
+use crate::policy::{is_edf, is_fp};
+use crate::stand_ins::with_earlier_deadlines;
+use crate::suspensions::suspends;
+use crate::uniprocessor::{WithJitter, fp_rta_with_jitter, qpa};
+use crate::{Outcome, Steps};
+
+/// The tests, each once, that show tasks with jitter to be in time, bound so and with so many steps for all parts: under EDF
+/// `qpa` and `gfb` of tasks with earlier deadlines, and under fixed priorities `fp-rta` with jitter, as far as they are
+/// admitted. `None` if some part is not shown. The lemmas are in `docs/theory/jitter.md`.
+pub(super) fn in_time(
+    set: &TaskSet,
+    policy: &PolicyTraits,
+    (bound, steps): (&[Affinity], u64),
+    is_admitted: impl Fn(&str) -> bool,
+) -> Option<Vec<&'static str>> {
+    if suspends(set) || !(is_edf(policy) || is_fp(policy)) {
+        return None;
+    }
+    let earlier = is_edf(policy).then(|| with_earlier_deadlines(set));
+    let asked = match &earlier {
+        Some(earlier) => earlier.as_ref()?,
+        None => set,
+    };
+    let grounds = Divided::new(asked, policy).grounds(bound, steps);
+    let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();
+    if placed < set.tasks.len() {
+        return None;
+    }
+    let shown = grounds.iter().map(|ground| {
+        let test = match (ground.case.shape, is_edf(policy)) {
+            (Shape::One(_), true) => "qpa",
+            (Shape::One(_), false) => "fp-rta",
+            (Shape::Uniform, true) => "gfb",
+            _ => return None,
+        };
+        (is_admitted(test) && passes(set, ground, test)).then_some(test)
+    });
+    let mut by: Vec<&'static str> = shown.collect::<Option<_>>()?;
+    by.sort_unstable();
+    by.dedup();
+    Some(by)
+}
+
+/// Whether this test passes for a part of the set, of which the case has earlier deadlines under EDF.
+fn passes(set: &TaskSet, ground: &Ground, test: &str) -> bool {
+    let case = &ground.case;
+    let mut steps = Steps::at_most(ground.steps);
+    match test {
+        "qpa" => qpa(&case.tasks, whole(), &mut steps) == Outcome::Pass(()),
+        "gfb" => gfb(&case.tasks, case.cpus.len(), &mut steps) == Outcome::Pass(()),
+        _ => {
+            let jitter = case.ids.iter().map(|id| set.tasks[id.index()].jitter);
+            let tasks = case.ranked().into_iter().zip(jitter);
+            let tasks: Vec<WithJitter> = tasks
+                .map(|(ranked, jitter)| WithJitter { ranked, jitter })
+                .collect();
+            fp_rta_with_jitter(&tasks, whole(), &mut steps) == Outcome::Pass(())
+        }
+    }
+}
+
+/// Notes that these tests show all deadlines to be met.
+pub(super) fn note(set: &TaskSet, found: &mut PolicyAnalysis, by: &[&'static str]) {
+    if let [only] = by {
+        for (test, known) in &mut found.hard.tests {
+            if test == only {
+                *known = Found::Pass;
+            }
+        }
+    }
+    for judgement in [&mut found.hard, &mut found.soft] {
+        if judgement.answer == Answer::Unknown {
+            (judgement.answer, judgement.by) = (Answer::Schedulable, by.to_vec());
+        }
+    }
+    if let Some(&by) = by.last() {
+        for (best, task) in found.best.iter_mut().zip(&set.tasks) {
+            improve(best, task.deadline, by);
+        }
+    }
+}
