@@ -4,8 +4,9 @@
 //! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md` and `docs/theory/jitter.md` have
 //! the lemmas.
 
-use shiftwork_model::{Budgets, Order, PolicyTraits, Preemption, Span, Task, TaskSet, Work};
+use shiftwork_model::{PolicyTraits, Span, Task, TaskSet, Work};
 
+use crate::policy::is_by_priority;
 use crate::suspensions::{suspends, suspension};
 
 /// What stands for a task set under a policy.
@@ -35,9 +36,9 @@ impl StandIns {
         if !waits(set) {
             return Self::Same;
         }
-        let is_jittery = has_jitter(set);
-        let is_by_priority = is_jittery && sees_no_deadline(policy);
-        let released = is_by_priority.then(|| sporadic(set)).flatten();
+        // Deadlines decide nothing then.
+        let is_sporadic = has_jitter(set) && is_by_priority(policy);
+        let released = is_sporadic.then(|| sporadic(set)).flatten();
         let delays = match &released {
             Some(_) => set.tasks.iter().map(|task| task.jitter).collect(),
             None => vec![Span::ZERO; set.tasks.len()],
@@ -96,13 +97,6 @@ fn wait(task: &Task) -> Span {
 /// Whether waiting may count as computing under such a policy: it is greedy, and its ranks do not follow from costs.
 const fn may_compute(policy: &PolicyTraits) -> bool {
     policy.is_greedy() && !policy.order.is_by_cost()
-}
-
-/// Whether the policy decides the same whatever the deadlines of jobs are.
-const fn sees_no_deadline(policy: &PolicyTraits) -> bool {
-    matches!(policy.order, Order::FixedPriority)
-        && matches!(policy.budgets, Budgets::OfJobs)
-        && !matches!(policy.preemption, Preemption::Pfair(_))
 }
 
 /// The set of sporadic tasks with D - J for D; `None` if one of these is not above zero. If `qpa` or `gfb` shows it, EDF

@@ -6,6 +6,7 @@ use shiftwork_analysis::admission::{Guarantee, Terms, admit};
 use shiftwork_analysis::suspensions::suspends;
 use shiftwork_analysis::verdicts::{
     Answer, Candidate, Criterion, Found, PolicyAnalysis, Question, TESTS, analyse, decide,
+    largest_factor,
 };
 use shiftwork_model::{
     Action, Affinity, Arrival, Change, CpuSet, Instant, Invariant, Order, Phase, PolicyTraits,
@@ -360,5 +361,29 @@ fn nothing_is_promised_where_deadlines_become_shorter() {
         });
         set.actions = changed.collect();
         assert_eq!(admit(&set, &[all], terms).guarantee, guarantee);
+    }
+}
+
+#[test]
+fn factors_on_costs_leave_suspensions_and_jitter_as_they_are() {
+    let all = Affinity::new(CpuSet::first(1)).unwrap();
+    let [cost, wait, period] = [2, 3, 10].map(Span::from_ns);
+    let suspended = Task {
+        work: Work::Phases(vec![Phase::Sleep(wait), Phase::Run(cost)]),
+        ..Task::periodic("a", cost, period, all)
+    };
+    let delayed = Task {
+        jitter: wait,
+        ..Task::periodic("a", cost, period, all)
+    };
+    for policy in ["p-edf", "p-fp"] {
+        let entry = registry::find(policy).unwrap();
+        for task in [&suspended, &delayed] {
+            let set = TaskSet::new("", 1, vec![task.clone()]);
+            let of = &mut |set: &TaskSet| candidate(set, entry);
+            let factor = largest_factor(&set, of, Criterion::Hard, STEPS).unwrap();
+            // 2 f + 3 = 10.
+            assert_eq!(factor.to_string(), "7/2", "{policy}: {task:?}");
+        }
     }
 }
