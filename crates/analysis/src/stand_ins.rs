@@ -4,9 +4,9 @@
 //! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md` and `docs/theory/jitter.md` have
 //! the lemmas.
 
-use shiftwork_model::{PolicyTraits, Span, Task, TaskSet, Work};
+use shiftwork_model::{Affinity, PolicyTraits, Span, Task, TaskId, TaskSet, Work};
 
-use crate::policy::is_by_priority;
+use crate::policy::{is_by_priority, is_edf};
 use crate::suspensions::{suspends, suspension};
 
 /// What stands for a task set under a policy.
@@ -55,6 +55,30 @@ impl StandIns {
             set: computing(released),
             delays,
         }))
+    }
+}
+
+impl StandIns {
+    /// What stands for the tasks under such a policy where it binds them to these CPUs; those beyond the end of the list
+    /// to their own. On one CPU, EDF is late by no more than the most by which the demand in some time exceeds it, and the
+    /// demand of tasks with jitter is that of tasks with earlier deadlines.
+    pub(crate) fn where_bound(set: &TaskSet, policy: &PolicyTraits, bound: &[Affinity]) -> Self {
+        let is_on_one_cpu = |(id, task): (TaskId, &Task)| {
+            let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
+            affinity.cpus().len() == 1
+        };
+        let is_known = has_jitter(set) && !suspends(set) && is_edf(policy);
+        let is_partitioned = is_known && set.iter().all(is_on_one_cpu);
+        match is_partitioned
+            .then(|| with_earlier_deadlines(set))
+            .flatten()
+        {
+            Some(earlier) => Self::Other(Box::new(Others {
+                delays: vec![Span::ZERO; set.tasks.len()],
+                set: earlier,
+            })),
+            None => Self::of(set, policy),
+        }
     }
 }
 

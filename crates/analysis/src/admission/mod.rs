@@ -299,7 +299,7 @@ impl fmt::Display for Decision {
 /// those are not admitted, or none are known under the policy, nothing is promised.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let decision = admit_at_once(set, bound, terms);
-    match StandIns::of(set, &terms.policy) {
+    match StandIns::where_bound(set, &terms.policy, bound) {
         StandIns::Same => decision,
         _ if !decision.fits => decision,
         stand_ins => admit_waiting(set, decision, &stand_ins, bound, terms),
