@@ -199,3 +199,36 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::{Affinity, Task, TaskSet};
+    use shiftwork_policy::registry;
+
+    #[test]
+    fn a_task_with_jitter_is_refused_by_name() {
+        let affinity = Affinity::pinned(CpuId::from_index(0));
+        let mut task = Task::periodic("a", Span::from_ms(1), Span::from_ms(10), affinity);
+        let check = |task: &Task| {
+            let set = TaskSet::new("s", 1, vec![task.clone()]);
+            let traits = registry::find("strong-edf").map(|entry| entry.traits);
+            check_tasks(&Plan {
+                set: &set,
+                traits: traits.expect("the registry has it"),
+                bound: vec![affinity],
+                cpus: vec![CpuId::from_index(0)],
+            })
+        };
+        assert!(check(&task).is_ok());
+        task.jitter = Span::from_ms(2);
+        let refusal = check(&task).map_err(|error| error.to_string());
+        assert_eq!(
+            refusal,
+            Err(String::from(
+                "task `a`: a live run takes no `jitter`, and here it is 2ms; it releases jobs when they arrive: leave \
+                 `jitter` out, or use `simulate`"
+            ))
+        );
+    }
+}

@@ -54,9 +54,10 @@ pub fn policies(
 
 /// Whether anything about the task set depends on the seed.
 pub fn is_random(set: &TaskSet) -> bool {
-    set.tasks
-        .iter()
-        .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
+    set.tasks.iter().any(|task| {
+        let is_drawn = task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..));
+        is_drawn || !task.jitter.is_zero()
+    })
 }
 
 /// Says that a real machine decides between whole units of time, too, if the file counts in longer ones.
