@@ -179,7 +179,8 @@ type Variant = (&'static str, fn(&mut TaskSet));
 
 #[test]
 fn what_the_simulation_does_not_cover_is_unknown_and_named() {
-    let variants: [Variant; 8] = [
+    let variants: [Variant; 9] = [
+        ("task `T1` has jitter", |set| set.tasks[1].jitter = units(1)),
         ("task `T1` is not periodic", |set| {
             set.tasks[1].arrival = Arrival::Sporadic
         }),
