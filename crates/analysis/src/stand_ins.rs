@@ -1,11 +1,12 @@
 //! Task sets that stand for those whose jobs have to wait before they may run: for their release, as they have jitter, or
-//! within the job, as they suspend themselves.
+//! within the job, as they suspend themselves or lock mutexes.
 //!
-//! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md` and `docs/theory/jitter.md` have
-//! the lemmas.
+//! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md`, `docs/theory/jitter.md` and
+//! `docs/theory/blocking.md` have the lemmas.
 
 use shiftwork_model::{Affinity, PolicyTraits, Span, Task, TaskId, TaskSet, Work};
 
+use crate::blocking::blocking;
 use crate::policy::{is_by_priority, is_edf};
 use crate::suspensions::{suspends, suspension};
 
@@ -20,7 +21,7 @@ pub enum StandIns {
     Unknown,
 }
 
-/// Tasks without jitter that do not suspend themselves.
+/// Tasks without jitter that neither suspend themselves nor lock mutexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Others {
     /// The tasks, in the order of the real ones.
@@ -35,6 +36,15 @@ impl StandIns {
     pub fn of(set: &TaskSet, policy: &PolicyTraits) -> Self {
         if !waits(set) {
             return Self::Same;
+        }
+        if set.first_locking().is_some() {
+            return match blocking(set, policy) {
+                Some(blocked) => Self::Other(Box::new(Others {
+                    set: unblocked(set, &blocked),
+                    delays: vec![Span::ZERO; set.tasks.len()],
+                })),
+                None => Self::Unknown,
+            };
         }
         // Deadlines decide nothing then.
         let is_sporadic = has_jitter(set) && is_by_priority(policy);
@@ -67,7 +77,8 @@ impl StandIns {
             let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
             affinity.cpus().len() == 1
         };
-        let is_known = has_jitter(set) && !suspends(set) && is_edf(policy);
+        let is_alone = !suspends(set) && set.first_locking().is_none();
+        let is_known = has_jitter(set) && is_alone && is_edf(policy);
         let is_partitioned = is_known && set.iter().all(is_on_one_cpu);
         match is_partitioned
             .then(|| with_earlier_deadlines(set))
@@ -89,13 +100,24 @@ pub fn has_jitter(set: &TaskSet) -> bool {
 
 /// Whether any job may have to wait before it may run.
 pub fn waits(set: &TaskSet) -> bool {
-    has_jitter(set) || suspends(set)
+    has_jitter(set) || suspends(set) || set.first_locking().is_some()
 }
 
 /// The task set that stands for this one where any scheduler is asked about.
 pub(crate) fn under_any(set: &TaskSet) -> TaskSet {
     let released = sporadic(set);
     computing(released.as_ref().unwrap_or(set))
+}
+
+/// The task set whose tasks compute for as long as each of these may be blocked, by task, and lock nothing.
+fn unblocked(set: &TaskSet, blocked: &[Span]) -> TaskSet {
+    let mut unblocked = set.clone();
+    // Tasks without an explicit priority have one by deadline, which stays the same.
+    for (task, &blocked) in unblocked.tasks.iter_mut().zip(blocked) {
+        task.cost = (task.cost + blocked).min(Span::MAX);
+        task.work = Work::Cost;
+    }
+    unblocked
 }
 
 /// The task set whose tasks compute for as long as these have to wait.

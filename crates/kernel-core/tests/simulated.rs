@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_kernel_core::{Core, TaskNumber};
-use shiftwork_machine::{ReleasePattern, Stretch, WorkSource};
+use shiftwork_machine::{ReleasePattern, Step, Stretch, WorkSource};
 use shiftwork_model::{
     Affinity, Arrival, CpuId, CpuSet, Instant, JobId, OnOverrun, Order, Phase, Priority,
     RandomStream, RecordKind, Recorder, Span, Task, TaskId, TaskSet, Work,
@@ -79,8 +79,10 @@ impl Thread {
     /// Length of the suspension after the current stretch, which the job has executed; `None` if the job has
     /// completed.
     fn sleep(&self) -> Option<Span> {
-        let sleep = self.stretches().get(self.stretch)?.sleep;
-        (!sleep.is_zero()).then_some(sleep)
+        match self.stretches().get(self.stretch)?.then {
+            Step::Sleep(span) => Some(span),
+            Step::Lock(_) | Step::Unlock(_) | Step::Complete => None,
+        }
     }
 }
 

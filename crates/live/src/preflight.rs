@@ -189,6 +189,12 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.period
             ));
         }
+        if task.locks() {
+            return refused(format!(
+                "task `{name}` locks mutexes, and live runs have none; `simulate` has them, and a program of its own by \
+                 `command` brings its own"
+            ));
+        }
         if !task.command.is_empty() && task.deadline > task.period {
             return refused(format!(
                 "task `{name}`: the deadline of {} is longer than the period of {}, and the server of \

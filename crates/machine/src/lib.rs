@@ -20,4 +20,4 @@ pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
 pub use ticks::Ticks;
 pub use timeline::Timeline;
-pub use work::{Stretch, WorkSource, may_be_throttled};
+pub use work::{Step, Stretch, WorkSource, may_be_throttled};

@@ -1,17 +1,32 @@
 //! The execution demand of jobs.
 
-use shiftwork_model::{Change, OnOverrun, Phase, RandomStream, Span, Task, TaskId, TaskSet, Work};
+use shiftwork_model::{
+    Change, OnOverrun, Phase, RandomStream, ResourceId, Span, Task, TaskId, TaskSet, Work,
+};
 
 /// The `cell` of [`RandomStream::new`] for execution times.
 const RUNS: u64 = 0x7275_6e73;
 
-/// A part of a job: it executes, then suspends itself. The job completes with its last stretch.
+/// What a job does when it has executed a part of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It suspends itself for this long, above zero.
+    Sleep(Span),
+    /// It locks this mutex.
+    Lock(ResourceId),
+    /// It unlocks this mutex.
+    Unlock(ResourceId),
+    /// It completes.
+    Complete,
+}
+
+/// A part of a job: it executes, then takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Execution time. Zero only if the job begins with a suspension or has no work at all.
+    /// Execution time. Zero if the job begins with its step, or one step follows the other.
     pub run: Span,
-    /// Length of the suspension that follows; zero only in the last stretch.
-    pub sleep: Span,
+    /// What follows; that it completes only in the last stretch, or after a suspension at its end.
+    pub then: Step,
 }
 
 /// The execution demand of the jobs of one task, job by job in their order.
@@ -102,34 +117,46 @@ impl WorkSource {
             Kind::Uniform(_, _, longest) => *longest > cost,
             Kind::Trace(runs, _) => runs.iter().any(|&run| run > cost),
             Kind::Phases => {
-                let total = self
-                    .stretches
-                    .iter()
-                    .fold(Span::ZERO, |sum, part| sum + part.run);
+                let runs = self.stretches.iter().map(|part| part.run);
+                let total = runs.fold(Span::ZERO, |sum, run| sum + run);
                 total > cost
             }
         }
     }
 }
 
-/// Merges adjacent phases of one kind, and drops phases of zero length.
+/// Merges adjacent phases of one kind, and drops phases of zero length. A suspension at the end is the last stretch.
 fn stretches(phases: &[Phase]) -> Vec<Stretch> {
-    let nothing = Stretch {
-        run: Span::ZERO,
-        sleep: Span::ZERO,
-    };
-    let mut parts = vec![nothing];
+    let mut parts: Vec<Stretch> = Vec::new();
+    let mut run = Span::ZERO;
     for phase in phases {
-        let last = parts.len() - 1;
-        match *phase {
-            Phase::Run(run) if run.is_zero() => {}
-            Phase::Run(run) if parts[last].sleep.is_zero() => parts[last].run += run,
-            Phase::Run(run) => parts.push(Stretch {
-                run,
-                sleep: Span::ZERO,
-            }),
-            Phase::Sleep(sleep) => parts[last].sleep += sleep,
+        let then = match *phase {
+            Phase::Run(more) => {
+                run += more;
+                continue;
+            }
+            Phase::Sleep(span) if span.is_zero() => continue,
+            Phase::Sleep(span) => Step::Sleep(span),
+            Phase::Lock(resource) => Step::Lock(resource),
+            Phase::Unlock(resource) => Step::Unlock(resource),
+        };
+        match (parts.last_mut().map(|part| &mut part.then), then) {
+            (Some(Step::Sleep(before)), Step::Sleep(span)) if run.is_zero() => *before += span,
+            _ => parts.push(Stretch { run, then }),
         }
+        run = Span::ZERO;
+    }
+    if !run.is_zero()
+        || !matches!(
+            parts.last(),
+            Some(Stretch {
+                then: Step::Sleep(_),
+                ..
+            })
+        )
+    {
+        let then = Step::Complete;
+        parts.push(Stretch { run, then });
     }
     parts
 }
@@ -196,12 +223,11 @@ mod tests {
             Phase::Sleep(NS(5)),
             Phase::Run(NS(1)),
         ];
-        let parts: Vec<(u64, u64)> = source(Work::Phases(phases))
-            .stretches()
-            .iter()
-            .map(|part| (part.run.as_ns(), part.sleep.as_ns()))
-            .collect();
-        assert_eq!(parts, [(0, 1), (6, 9), (1, 0)]);
+        let source = source(Work::Phases(phases));
+        let parts = source.stretches().iter();
+        let parts: Vec<(u64, Step)> = parts.map(|part| (part.run.as_ns(), part.then)).collect();
+        let sleep = |ns| Step::Sleep(NS(ns));
+        assert_eq!(parts, [(0, sleep(1)), (6, sleep(9)), (1, Step::Complete)]);
     }
 
     #[test]

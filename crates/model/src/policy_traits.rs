@@ -48,6 +48,13 @@ impl PolicyTraits {
             && matches!(self.budgets, Budgets::OfJobs)
     }
 
+    /// Whether tasks may lock mutexes: what a job is scheduled by may change while it is ready, and takes effect at once.
+    pub const fn takes_locks(&self) -> bool {
+        !self.order.is_by_laxity()
+            && matches!(self.preemption, Preemption::AtEvents)
+            && matches!(self.budgets, Budgets::OfJobs)
+    }
+
     /// Those of these CPUs that run jobs.
     pub fn serving(&self, mut cpus: CpuSet) -> CpuSet {
         if let Some(cpu) = self.dedicated_cpu() {

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 
 use crate::affinity::Affinity;
 use crate::cpu::{CpuId, CpuSet};
+use crate::resource::ResourceId;
 use crate::task::{JobId, Priority, TaskId};
 use crate::time::{Instant, Span};
 
@@ -15,6 +16,8 @@ pub enum NotReadyReason {
     Suspended,
     /// Its budget is spent and not yet replenished.
     Throttled,
+    /// It waits for this mutex.
+    Blocked(ResourceId),
 }
 
 /// What a record of a run says.
@@ -76,6 +79,30 @@ pub enum RecordKind {
         job: JobId,
         /// For how long, above zero.
         time: Span,
+    },
+    /// The job holds the mutex from now on.
+    Locked {
+        /// The job.
+        job: JobId,
+        /// The mutex.
+        resource: ResourceId,
+    },
+    /// The job holds the mutex no more.
+    Unlocked {
+        /// The job.
+        job: JobId,
+        /// The mutex.
+        resource: ResourceId,
+    },
+    /// The protocol of a mutex changes what the task's job is scheduled by, from now on. A job that becomes ready later
+    /// says it again.
+    RankChanged {
+        /// The task.
+        task: TaskId,
+        /// The priority.
+        priority: Priority,
+        /// The deadline.
+        deadline: Instant,
     },
     /// The job's budget is used up.
     BudgetSpent {
@@ -180,6 +207,7 @@ impl RecordKind {
         match self {
             Self::Released { deadline, .. }
             | Self::Ready { deadline, .. }
+            | Self::RankChanged { deadline, .. }
             | Self::Replenished { deadline, .. } => Some(deadline),
             _ => None,
         }
@@ -199,9 +227,12 @@ impl RecordKind {
             | Self::NotReady { job, .. }
             | Self::Completed { job }
             | Self::Interrupted { job, .. }
+            | Self::Locked { job, .. }
+            | Self::Unlocked { job, .. }
             | Self::BudgetSpent { job } => [Some(&mut job.task), None],
             Self::Switched { from, to, .. } => [of(from), of(to)],
             Self::Replenished { task, .. }
+            | Self::RankChanged { task, .. }
             | Self::Entered { task }
             | Self::Left { task }
             | Self::Demoted { task, .. }

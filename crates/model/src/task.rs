@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::affinity::Affinity;
 use crate::cpu::CpuId;
+use crate::resource::ResourceId;
 use crate::time::{Instant, Span};
 use crate::utilization::Utilization;
 
@@ -127,6 +128,10 @@ pub enum Phase {
     Run(Span),
     /// Suspends itself for this long.
     Sleep(Span),
+    /// Locks a mutex that the job does not hold, and waits until it can.
+    Lock(ResourceId),
+    /// Unlocks a mutex that the job holds.
+    Unlock(ResourceId),
 }
 
 /// What a job really does, as opposed to what the task declares.
@@ -140,7 +145,8 @@ pub enum Work {
     Uniform(Span, Span),
     /// Runs as long as this list says, job by job, cyclically. Not empty.
     Trace(Vec<Span>),
-    /// Runs and suspends itself by turns, every job alike. Not empty.
+    /// Runs, suspends itself, locks and unlocks by turns, every job alike. Not empty; each mutex that it locks it unlocks
+    /// later.
     Phases(Vec<Phase>),
 }
 
@@ -206,6 +212,29 @@ impl Task {
             on_overrun: OnOverrun::default(),
             command: Vec::new(),
         }
+    }
+
+    /// Whether its jobs lock mutexes.
+    pub fn locks(&self) -> bool {
+        let Work::Phases(phases) = &self.work else {
+            return false;
+        };
+        phases.iter().any(|phase| matches!(phase, Phase::Lock(_)))
+    }
+
+    /// Whether its jobs lock this mutex.
+    pub fn locks_one(&self, resource: ResourceId) -> bool {
+        let Work::Phases(phases) = &self.work else {
+            return false;
+        };
+        phases.contains(&Phase::Lock(resource))
+    }
+
+    /// The CPU that the task is bound to; `None` if it may use several.
+    pub fn only_cpu(&self) -> Option<CpuId> {
+        let mut cpus = self.affinity.cpus().iter();
+        let first = cpus.next()?;
+        cpus.next().is_none().then_some(first)
     }
 
     /// C/T.

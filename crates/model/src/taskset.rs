@@ -8,6 +8,7 @@ use core::fmt;
 use crate::affinity::{Affinity, AffinityKind};
 use crate::cpu::{CpuId, CpuSet};
 use crate::linux::{Lagging, Repairs};
+use crate::resource::Resource;
 use crate::task::{Priority, Task, TaskId};
 use crate::time::{Instant, Span};
 
@@ -244,6 +245,8 @@ pub struct TaskSet {
     pub scheduler: SchedulerOptions,
     /// The tasks; [`TaskId`] is the index here.
     pub tasks: Vec<Task>,
+    /// The mutexes; [`ResourceId`](crate::ResourceId) is the index here.
+    pub resources: Vec<Resource>,
     /// Timed changes, by time; at one instant in the file's order.
     pub actions: Vec<Action>,
 }
@@ -256,8 +259,14 @@ impl TaskSet {
             platform: Platform::uniform(cpus),
             scheduler: SchedulerOptions::default(),
             tasks,
+            resources: Vec::new(),
             actions: Vec::new(),
         }
+    }
+
+    /// The first task that locks a mutex.
+    pub fn first_locking(&self) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.locks())
     }
 
     /// The tasks with their ids.

@@ -117,6 +117,15 @@ pub enum PolicyError {
         /// The task.
         task: String,
     },
+    /// A task that locks mutexes, under a policy that does not know by what its jobs are scheduled then.
+    Locks {
+        /// The policy.
+        policy: &'static str,
+        /// By what it ranks jobs.
+        order: Order,
+        /// The task.
+        task: String,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -232,6 +241,16 @@ impl fmt::Display for PolicyError {
                 f,
                 "{policy}: task {task} has jitter, and a Pfair policy has windows for jobs a period apart; \
                  `jitter` must be zero, `g-edf` takes any"
+            ),
+            Self::Locks {
+                policy,
+                order,
+                task,
+            } => write!(
+                f,
+                "{policy}: task {task} locks mutexes; policies that preempt at events, by deadlines or priorities, take \
+                 such tasks, for example `strong-{}`",
+                base(*order),
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }

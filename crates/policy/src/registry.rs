@@ -55,6 +55,15 @@ impl Entry {
                 task: task.name.clone(),
             });
         }
+        if let Some(task) = set.first_locking()
+            && !self.traits.takes_locks()
+        {
+            return Err(PolicyError::Locks {
+                policy: self.name,
+                order: self.traits.order,
+                task: task.name.clone(),
+            });
+        }
         (self.build)(self, set)
     }
 }

@@ -243,3 +243,21 @@ except KeyboardInterrupt:
     # What may go on unseen ends with the process.
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "80\n", "")
+
+
+def test_protocol_of_a_mutex_bounds_priority_inversion() -> None:
+    lock, unlock = {"lock": "bus"}, {"unlock": "bus"}
+
+    def longest(protocol: str) -> int:
+        tasks = [
+            sw.Task("high", "2ms", "20ms", offset="2ms", work={"phases": [lock, {"run": "2ms"}, unlock]}),
+            sw.Task("middle", "9ms", "40ms", offset="2ms"),
+            sw.Task("low", "4ms", "50ms", work={"phases": [lock, {"run": "4ms"}, unlock]}),
+        ]
+        bus = {"name": "bus", "protocol": protocol}
+        found = sw.simulate(sw.TaskSet(tasks, cpus=1, resources=[bus]), "p-fp", "20ms")
+        response = found.task("high").response_ns
+        assert response is not None
+        return response.max
+
+    assert [longest(name) for name in ("none", "inheritance", "ceiling")] == [13_000_000, 4_000_000, 4_000_000]

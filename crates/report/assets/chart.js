@@ -230,7 +230,7 @@ class Chart {
         c.strokeStyle = colours.hatch;
       } else {
         const ink = kind === 2 ? colours.hatch : colours.other;
-        c.fillStyle = hatch(c, ink, kind === 2 ? "falling" : "rising");
+        c.fillStyle = hatch(c, ink, ["falling", "rising", "upright"][kind - 2]);
         c.fillRect(left, top, width, this.bar);
         c.strokeStyle = ink;
       }
@@ -468,7 +468,7 @@ class Chart {
     const running = run.executed[task].find((s) => s.from <= at && at < s.to);
     const held = run.states[task].find((s) => s.from <= at && at < s.to);
     const doing = running ? `on CPU ${running.cpu}`
-      : held ? ["", "behind its predecessor", "suspended", "throttled"][held.kind] : "ready, not running";
+      : held ? ["", "behind its predecessor", "suspended", "throttled", "waiting for a mutex"][held.kind] : "ready, not running";
     const number = running ? running.job : job.job;
     return `${run.tasks[task][0]} #${number}: ${doing}\n${this.job(task, number)}`;
   }

@@ -16,6 +16,8 @@ pub(crate) enum State {
     Suspended,
     /// Waits for its budget.
     Throttled,
+    /// Waits for a mutex.
+    Blocked,
 }
 
 /// How a job ended.
@@ -171,6 +173,7 @@ impl Builder {
                 let state = match reason {
                     NotReadyReason::Suspended => State::Suspended,
                     NotReadyReason::Throttled => State::Throttled,
+                    NotReadyReason::Blocked(_) => State::Blocked,
                 };
                 self.history(job)?.enter(now, state);
             }
@@ -196,11 +199,14 @@ impl Builder {
             RecordKind::AffinitySet { task, .. }
             | RecordKind::AttributesSet { task, .. }
             | RecordKind::PrioritySet { task, .. }
+            | RecordKind::RankChanged { task, .. }
             | RecordKind::Replenished { task, .. } => {
                 self.line.tasks.get(task.index())?;
             }
             RecordKind::BudgetSpent { .. }
             | RecordKind::Interrupted { .. }
+            | RecordKind::Locked { .. }
+            | RecordKind::Unlocked { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::Entered { .. } => {}
         }

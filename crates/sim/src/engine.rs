@@ -6,6 +6,7 @@ mod costs;
 mod dispatch;
 mod jobs;
 mod laxity;
+mod locks;
 mod requests;
 mod reserve;
 mod speeds;
@@ -23,6 +24,7 @@ use actions::Actions;
 pub(crate) use costs::Costs;
 pub use costs::QueueUse;
 use laxity::Laxities;
+use locks::Locks;
 use reserve::Reserve;
 use speeds::Speeds;
 use ticks::ticks;
@@ -75,6 +77,8 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) in_quanta: bool,
     /// `None` if the policy ranks no jobs by laxity.
     pub(crate) laxities: Option<Laxities>,
+    /// `None` if no task locks a mutex.
+    pub(crate) locks: Option<Locks>,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
     /// Tasks with a job that becomes, or has become, ready at the present instant.
@@ -123,6 +127,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             in_quanta: policy.quanta().is_some(),
             laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
+            locks: Locks::new(set, traits.order),
             set,
             recorder,
             policy,

@@ -22,6 +22,8 @@ pub(crate) enum Stage {
     Suspended,
     /// It waits for its budget.
     Throttled,
+    /// It waits for a mutex.
+    Blocked,
 }
 
 /// The state of a task that every job accesses; small, so that it stays in the cache.
@@ -113,7 +115,7 @@ pub(crate) struct CpuState {
 }
 
 /// The initial attributes of a task.
-fn attributes(task: &Task) -> ServerParameters {
+pub(crate) fn attributes(task: &Task) -> ServerParameters {
     ServerParameters {
         cost: task.cost,
         period: task.period,
@@ -147,7 +149,7 @@ pub(crate) fn initial(
     let work = WorkSource::new(task, id, seed).in_units(set.platform.tick_unit);
     // Linux gives every task a server, also those that are never throttled.
     let is_linux = rule != ServerRule::Releases;
-    let enforced = is_linux || may_be_throttled(set, id);
+    let enforced = is_linux || (may_be_throttled(set, id) && !task.locks());
     let plain = !is_linux
         && matches!(task.arrival, Arrival::Periodic)
         && task.jitter.is_zero()

@@ -106,6 +106,7 @@ impl<'a> Reference<'a> {
                 .map(|phase| match *phase {
                     Phase::Run(span) => (true, span.as_ns()),
                     Phase::Sleep(span) => (false, span.as_ns()),
+                    Phase::Lock(_) | Phase::Unlock(_) => panic!("unexpected phase: {phase:?}"),
                 })
                 .collect(),
             other => panic!("unexpected work: {other:?}"),

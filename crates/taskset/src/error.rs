@@ -118,6 +118,26 @@ pub enum TasksetError {
         task: String,
         known: Vec<String>,
     },
+    /// A name that no resource of the file has.
+    UnknownResource {
+        place: Place,
+        key: String,
+        resource: String,
+        known: Vec<String>,
+    },
+    /// Tasks that may wait for each other's mutexes for ever.
+    Deadlock {
+        place: Place,
+        /// Each task may wait for the next, the last for the first.
+        locks: Vec<LockWhileHolding>,
+    },
+    /// A task that locks mutexes and may be throttled while it holds one.
+    ThrottledWithLocks {
+        place: Place,
+        task: String,
+        longest: Span,
+        cost: Span,
+    },
     /// A text that is no set of CPUs.
     NoCpuList {
         place: Place,
@@ -163,6 +183,17 @@ pub enum TasksetError {
     Impossible { what: String, accepted: String },
 }
 
+/// A task that locks a mutex while it holds another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWhileHolding {
+    /// The task.
+    pub task: String,
+    /// The mutex that it holds.
+    pub held: String,
+    /// The mutex that it locks.
+    pub locked: String,
+}
+
 impl TasksetError {
     /// One error of all these mistakes, of which there has to be one.
     pub(crate) fn of_all(mut mistakes: Vec<Self>) -> Self {
@@ -205,6 +236,9 @@ impl TasksetError {
             | Self::CostAboveDeadline { place, .. }
             | Self::DuplicateTask { place, .. }
             | Self::UnknownTask { place, .. }
+            | Self::UnknownResource { place, .. }
+            | Self::Deadlock { place, .. }
+            | Self::ThrottledWithLocks { place, .. }
             | Self::NoCpuList { place, .. }
             | Self::UnknownSet { place, .. }
             | Self::NoCpus { place, .. }

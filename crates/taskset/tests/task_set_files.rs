@@ -250,9 +250,30 @@ fn phases() -> impl Strategy<Value = Work> {
         positive().prop_map(Phase::Run),
         positive().prop_map(Phase::Sleep)
     ];
-    (positive(), prop::collection::vec(phase, 0..4)).prop_map(|(run, mut phases)| {
+    let phases = prop::collection::vec(phase, 0..4);
+    // Mutexes that are nested in one order, around the phases.
+    let locks = prop::sample::subsequence((0..RESOURCES).collect::<Vec<_>>(), 0..=RESOURCES);
+    (positive(), phases, locks).prop_map(|(run, mut phases, locks)| {
         phases.push(Phase::Run(run));
-        Work::Phases(phases)
+        let lock = |&index: &usize| Phase::Lock(ResourceId::from_index(index));
+        let unlock = |&index: &usize| Phase::Unlock(ResourceId::from_index(index));
+        let before: Vec<Phase> = locks.iter().map(lock).collect();
+        Work::Phases([before, phases, locks.iter().map(unlock).collect()].concat())
+    })
+}
+
+/// As many as the tasks of a set may lock.
+const RESOURCES: usize = 3;
+
+fn resources() -> impl Strategy<Value = Vec<Resource>> {
+    let protocols = [Protocol::None, Protocol::Inheritance, Protocol::Ceiling];
+    let protocol = prop::sample::select(protocols.to_vec());
+    prop::collection::vec(protocol, RESOURCES).prop_map(|protocols| {
+        let resource = |(index, protocol)| Resource {
+            name: format!("r \"{index}"),
+            protocol,
+        };
+        protocols.into_iter().enumerate().map(resource).collect()
     })
 }
 
@@ -411,10 +432,13 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
             },
         );
     let tasks = prop::collection::vec(task(), 1..5);
-    (".{0,8}", platform(), scheduler, tasks).prop_flat_map(
-        |(name, platform, scheduler, mut tasks)| {
+    (".{0,8}", platform(), scheduler, tasks, resources()).prop_flat_map(
+        |(name, platform, scheduler, mut tasks, resources)| {
             for (index, task) in tasks.iter_mut().enumerate() {
                 task.name = format!("t{index}");
+                if task.locks() {
+                    task.on_overrun = OnOverrun::Continue;
+                }
             }
             let action =
                 (instant(), change(tasks.len())).prop_map(|(at, change)| Action { at, change });
@@ -425,6 +449,7 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
                     platform: platform.clone(),
                     scheduler: scheduler.clone(),
                     tasks: tasks.clone(),
+                    resources: resources.clone(),
                     actions,
                 }
             })

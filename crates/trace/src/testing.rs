@@ -2,7 +2,7 @@
 
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, RandomStream, Record,
-    RecordKind, Recorder, Span, Task, TaskId, TaskSet,
+    RecordKind, Recorder, ResourceId, Span, Task, TaskId, TaskSet,
 };
 
 /// A task set of these tasks with their affinities; the first is the most urgent by priority.
@@ -132,7 +132,8 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
     let deadline = at(random.bits() >> random.below(64));
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
-    match random.below(22) {
+    let resource = ResourceId::from_index(random.below(1 << 32) as usize);
+    match random.below(26) {
         0 => RecordKind::Released { job, deadline },
         1 => RecordKind::Ready {
             job,
@@ -187,6 +188,17 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
         20 => RecordKind::Demoted {
             task,
             asked: Box::new(*some_affinity(random).cpus()),
+        },
+        21 => RecordKind::NotReady {
+            job,
+            reason: NotReadyReason::Blocked(resource),
+        },
+        22 => RecordKind::Locked { job, resource },
+        23 => RecordKind::Unlocked { job, resource },
+        24 => RecordKind::RankChanged {
+            task,
+            priority,
+            deadline,
         },
         _ => RecordKind::Refused {
             action: random.below(9) as usize,

@@ -362,6 +362,14 @@ impl Decisions {
                 self.tasks[task.index()].affinity = **affinity;
                 self.tell(Event::SetAffinity(task, affinity));
             }
+            RecordKind::RankChanged {
+                task,
+                priority,
+                deadline,
+            } if self.knows(task) => {
+                self.tell(Event::SetPriority(task, priority));
+                self.tell(Event::SetDeadline(task, deadline));
+            }
             RecordKind::PrioritySet { task, priority } if self.knows(task) => {
                 self.tasks[task.index()].priority = Some(priority);
                 self.tell(Event::SetPriority(task, priority));

@@ -24,7 +24,8 @@ pub(super) fn in_time(
     (bound, steps): (&[Affinity], u64),
     is_admitted: impl Fn(&str) -> bool,
 ) -> Option<Vec<&'static str>> {
-    if suspends(set) || !(is_edf(policy) || is_fp(policy)) {
+    let waits_within = suspends(set) || set.first_locking().is_some();
+    if waits_within || !(is_edf(policy) || is_fp(policy)) {
         return None;
     }
     let earlier = is_edf(policy).then(|| with_earlier_deadlines(set));

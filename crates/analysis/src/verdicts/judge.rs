@@ -24,9 +24,9 @@ use crate::{Demand, Witness};
 ///
 /// # Assumes
 /// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
-/// a task set is not taken into account. Where tasks have jitter or suspend themselves within jobs,
-/// [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
-/// impossible without jitter and suspensions.
+/// a task set is not taken into account. Where tasks have jitter, or suspend themselves or lock mutexes within
+/// jobs, [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
+/// impossible without.
 ///
 /// # Cost
 /// That of the tests; the same question is asked once, whatever the number of policies to which it is
@@ -36,8 +36,10 @@ pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis 
     if !waits(set) {
         return analysis;
     }
-    let of_any = feasibility(&under_any(set));
-    analysis.feasibility = waiting::feasible(analysis.feasibility, of_any);
+    analysis.feasibility = match set.first_locking() {
+        Some(_) => waiting::not_shown(analysis.feasibility),
+        None => waiting::feasible(analysis.feasibility, feasibility(&under_any(set))),
+    };
     let stand_ins: Vec<StandIns> = candidates
         .iter()
         .map(|candidate| StandIns::of(set, &candidate.traits))

@@ -190,7 +190,7 @@ pub fn left_out(set: &TaskSet) -> Vec<String> {
             Work::Phases(phases) => {
                 let runs = phases.iter().map(|phase| match phase {
                     Phase::Run(span) => span.as_ns(),
-                    Phase::Sleep(_) => 0,
+                    Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => 0,
                 });
                 Span::from_ns(runs.fold(0, u64::saturating_add))
             }

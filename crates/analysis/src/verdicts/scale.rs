@@ -4,7 +4,7 @@ use std::fmt;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{Phase, Span, TaskSet, Work};
+use shiftwork_model::{Phase, Span, Task, TaskSet, Work};
 
 use super::decide::{Question, decide};
 use super::{Answer, Candidate, Criterion};
@@ -160,29 +160,21 @@ fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     }
     for task in &mut scaled.tasks {
         task.cost = times(task.cost, factor.numerator)?;
+        scale_phases(task, |phase, span| match phase {
+            Phase::Run(_) => times(span, factor.numerator),
+            _ => times(span, factor.denominator),
+        })?;
         let times_of_task = [
             &mut task.period,
             &mut task.deadline,
             &mut task.offset,
             &mut task.jitter,
         ];
-        for time in times_of_task.into_iter().chain(sleeps(&mut task.work)) {
+        for time in times_of_task {
             *time = times(*time, factor.denominator)?;
         }
     }
     Some(scaled)
-}
-
-/// How long a job suspends itself, each time. What it runs between says nothing: it is bounded by the cost.
-fn sleeps(work: &mut Work) -> impl Iterator<Item = &mut Span> {
-    let phases = match work {
-        Work::Phases(phases) => phases.as_mut_slice(),
-        _ => &mut [],
-    };
-    phases.iter_mut().filter_map(|phase| match phase {
-        Phase::Sleep(sleep) => Some(sleep),
-        Phase::Run(_) => None,
-    })
 }
 
 /// `None` if it is longer than the longest span that a file can name.
@@ -194,12 +186,34 @@ fn times(span: Span, by: u128) -> Option<Span> {
 
 fn rounded_up(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     let mut scaled = set.clone();
+    let product = |span: Span| {
+        let product = u128::from(span.as_ns()).checked_mul(factor.numerator)?;
+        let product = product.div_ceil(factor.denominator).max(1);
+        u64::try_from(product).ok().map(Span::from_ns)
+    };
     for task in &mut scaled.tasks {
-        let product = u128::from(task.cost.as_ns()).checked_mul(factor.numerator)?;
-        let cost = product.div_ceil(factor.denominator).max(1);
-        task.cost = Span::from_ns(u64::try_from(cost).ok()?);
+        task.cost = product(task.cost)?;
+        scale_phases(task, |phase, span| match phase {
+            Phase::Run(_) => product(span),
+            _ => Some(span),
+        })?;
     }
     Some(scaled)
+}
+
+/// Replaces the length of each run, by which sections that hold mutexes are as long as they are, and of each suspension of
+/// the task's jobs; `None` if one is too long.
+fn scale_phases(task: &mut Task, length: impl Fn(Phase, Span) -> Option<Span>) -> Option<()> {
+    let Work::Phases(phases) = &mut task.work else {
+        return Some(());
+    };
+    for phase in phases {
+        let of = *phase;
+        if let Phase::Run(span) | Phase::Sleep(span) = phase {
+            *span = length(of, *span)?;
+        }
+    }
+    Some(())
 }
 
 /// The fraction with the smallest denominator in [low, high) of the resolution, by descent in the tree of

@@ -1,7 +1,7 @@
 //! The jobs of one task, one after the other: releases and execution times, exactly as in the simulation of the same
 //! file and seed.
 
-use shiftwork_machine::{ReleasePattern, WorkSource};
+use shiftwork_machine::{ReleasePattern, Step, WorkSource};
 use shiftwork_model::{Change, Instant, Span, Task, TaskId, TaskSet};
 
 /// A job to do.
@@ -91,7 +91,10 @@ impl Jobs {
         let resumed = resumed.chain(std::iter::once(Span::ZERO));
         stretches
             .iter()
-            .map(|stretch| stretch.sleep)
+            .map(|stretch| match stretch.then {
+                Step::Sleep(span) => span,
+                Step::Lock(_) | Step::Unlock(_) | Step::Complete => Span::ZERO,
+            })
             .zip(resumed)
             .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())
     }

@@ -206,6 +206,7 @@ class TaskSet:
         overheads: str | None = None,
         repairs: Sequence[str] | None = None,
         lagging: Literal["grid", "reset"] | None = None,
+        resources: Iterable[Mapping[str, Any]] = (),
         actions: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         platform: dict[str, object] = {"cpus": cpus, "frequency": frequency}
@@ -226,6 +227,8 @@ class TaskSet:
         for table, entries in (("platform", platform), ("scheduler", scheduler)):
             lines.append(f"[{table}]")
             lines += [_toml.line(key, item) for key, item in entries.items() if item is not None]
+        for resource in resources:
+            lines += ["[[resource]]", *(_toml.line(key, item) for key, item in resource.items())]
         # Which task a line is about, for messages.
         owners: dict[int, str] = {}
         for task in tasks:

@@ -39,6 +39,8 @@ pub(crate) enum LossKind {
     Suspended,
     /// It waited for its budget.
     Throttled,
+    /// It waited for a mutex.
+    Blocked,
     /// It executed longer than its relative deadline, though within its cost.
     TooLong,
     /// All its CPUs ran more urgent jobs.
@@ -65,6 +67,7 @@ impl LossKind {
             Part::Interrupted => Self::Overheads,
             Part::Throttled => Self::Throttled,
             Part::Suspended => Self::Suspended,
+            Part::Blocked(_) => Self::Blocked,
             Part::Stalled => Self::Stalled,
             Part::HeldBack => Self::HeldBack,
             Part::Taken | Part::Offline | Part::Background => Self::CpuAway,

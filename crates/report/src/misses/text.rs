@@ -67,6 +67,7 @@ pub(crate) fn label(kind: LossKind) -> &'static str {
         LossKind::TaskLeft => "its task left",
         LossKind::Suspended => "suspended itself",
         LossKind::Throttled => "throttled",
+        LossKind::Blocked => "waited for mutexes",
         LossKind::TooLong => "cost exceeds deadline",
         LossKind::MoreUrgent => "more urgent work",
         LossKind::OtherOverrun => "overrun of more urgent work",
@@ -104,6 +105,7 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
         }
         LossKind::Suspended => format!("It suspended itself for {span}."),
         LossKind::Throttled => format!("It was throttled for {span}: its budget was spent."),
+        LossKind::Blocked => format!("It waited {span} for mutexes that other tasks held."),
         LossKind::TooLong => {
             format!("Its execution alone is {span} longer than its relative deadline.")
         }

@@ -164,7 +164,7 @@ fn shown<'a>(
 }
 
 /// Per task: `[state, from, length]` of every stretch in which a job was not ready; 1 queued,
-/// 2 suspended, 3 throttled.
+/// 2 suspended, 3 throttled, 4 waiting for a mutex.
 fn states(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
     let of_task = |histories: &Vec<JobHistory>| {
         let mut flat = Vec::new();
@@ -175,6 +175,7 @@ fn states(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
                     State::Queued => 1,
                     State::Suspended => 2,
                     State::Throttled => 3,
+                    State::Blocked => 4,
                 };
                 let length = to.late_since(from).as_ns();
                 if length > 0 {

@@ -36,6 +36,7 @@ const LEGEND: &str = "<p class=\"legend\">\
     <span><i class=\"k queued\"></i>behind its predecessor</span>\
     <span><i class=\"k suspended\"></i>suspended</span>\
     <span><i class=\"k throttled\"></i>throttled</span>\
+    <span><i class=\"k blocked\"></i>waiting for a mutex</span>\
     <span><i class=\"k background\"></i>background</span>\
     <span><b>↑</b> release</span><span><b>↓</b> deadline</span>\
     <span class=\"bang\"><b>!</b> missed</span>\

@@ -73,6 +73,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     fn carry_out(&mut self, now: Instant, change: &Change) -> Result<(), String> {
+        self.check_locks(change)?;
         match change {
             Change::Enter(task) => self.enter(now, *task),
             Change::Leave(task) => self.leave(now, *task),
@@ -104,6 +105,26 @@ impl<R: Recorder> Engine<'_, R> {
                 "this policy does not model changes of the clusters; `set-affinity` changes where \
                  a task may run",
             )),
+        }
+    }
+
+    /// What a task that locks mutexes is scheduled by, and that it takes part, is fixed: others may wait for it.
+    fn check_locks(&self, change: &Change) -> Result<(), String> {
+        let (Change::Enter(task)
+        | Change::Leave(task)
+        | Change::SetAttributes { task, .. }
+        | Change::SetPriority(task, _)) = change
+        else {
+            return Ok(());
+        };
+        let task = &self.plans[task.index()].task;
+        match task.locks() {
+            true => Err(format!(
+                "task `{}` locks mutexes; such a task takes part throughout, with its priority and attributes, and only \
+                 `set-affinity` may change it",
+                task.name
+            )),
+            false => Ok(()),
         }
     }
 

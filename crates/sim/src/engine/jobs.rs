@@ -1,7 +1,7 @@
 //! The life of a job, except for becoming ready: it begins, exhausts its budget, suspends itself,
 //! completes, and its successor begins.
 
-use shiftwork_machine::{Admission, ServerRule, Spent};
+use shiftwork_machine::{Admission, ServerRule, Spent, Step};
 use shiftwork_model::{
     Arrival, CpuId, Instant, JobId, NotReadyReason, RecordKind, Recorder, Span, TaskId,
 };
@@ -51,10 +51,10 @@ impl<R: Recorder> Engine<'_, R> {
         state.deadline = arrival + attributes.deadline;
         plan.stretch = 0;
         plan.admitted = false;
-        if state.remaining.is_zero() && self.sleep_after_stretch(id).is_some() {
-            self.suspend(now, id);
-        } else {
-            self.make_ready(now, id, follows);
+        let is_zero = state.remaining.is_zero();
+        match self.step(id) {
+            Step::Sleep(span) if is_zero => self.suspend(now, id, span),
+            _ => self.make_ready(now, id, follows),
         }
     }
 
@@ -113,13 +113,18 @@ impl<R: Recorder> Engine<'_, R> {
         self.consume(job.task, granted);
         if !self.tasks[job.task.index()].remaining.is_zero() {
             self.spend(now, job.task, cpu);
-        } else if self.sleep_after_stretch(job.task).is_some() {
-            let reason = NotReadyReason::Suspended;
-            self.record(now, RecordKind::NotReady { job, reason });
-            self.notify_policy(Event::Block(job.task), Some(cpu));
-            self.suspend(now, job.task);
-        } else {
-            self.complete(now, job.task, cpu);
+            return;
+        }
+        match self.step(job.task) {
+            Step::Sleep(span) => {
+                let reason = NotReadyReason::Suspended;
+                self.record(now, RecordKind::NotReady { job, reason });
+                self.notify_policy(Event::Block(job.task), Some(cpu));
+                self.suspend(now, job.task, span);
+            }
+            Step::Lock(resource) => self.lock(now, cpu, job, resource),
+            Step::Unlock(resource) => self.unlock(now, cpu, job, resource),
+            Step::Complete => self.complete(now, job.task, cpu),
         }
     }
 
@@ -129,7 +134,7 @@ impl<R: Recorder> Engine<'_, R> {
             .running
             .expect("only a CPU that runs a job can stop");
         let all_done = self.cpus[cpu.index()].granted == self.tasks[job.task.index()].remaining;
-        if all_done && self.sleep_after_stretch(job.task).is_none() {
+        if all_done && self.step(job.task) == Step::Complete {
             self.record(horizon, RecordKind::Completed { job });
         }
     }
@@ -147,7 +152,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     #[inline]
-    fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
+    pub(crate) fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, RecordKind::Completed { job });
         if self.rule != ServerRule::Releases && self.plans[id.index()].pattern.next() == now {
@@ -263,17 +268,23 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     #[inline(never)]
-    fn suspend(&mut self, now: Instant, id: TaskId) {
-        let sleep = self.sleep_after_stretch(id).unwrap_or(Span::ZERO);
+    fn suspend(&mut self, now: Instant, id: TaskId, span: Span) {
         self.tasks[id.index()].stage = Stage::Suspended;
-        self.timers.set(id.index(), now + sleep);
+        self.timers.set(id.index(), now + span);
     }
 
-    /// Length of the suspension after the current stretch; `None` if the job completes then.
-    fn sleep_after_stretch(&self, id: TaskId) -> Option<Span> {
+    /// What follows the current stretch.
+    pub(crate) fn step(&self, id: TaskId) -> Step {
         let plan = &self.plans[id.index()];
-        let stretch = plan.work.stretches().get(plan.stretch)?;
-        (!stretch.sleep.is_zero()).then_some(stretch.sleep)
+        let stretch = plan.work.stretches().get(plan.stretch);
+        stretch.map_or(Step::Complete, |stretch| stretch.then)
+    }
+
+    /// Begins the stretch after the current one, which must not be the last.
+    pub(crate) fn begin_next_stretch(&mut self, id: TaskId) {
+        let plan = &mut self.plans[id.index()];
+        plan.stretch += 1;
+        self.tasks[id.index()].remaining = plan.work.stretches()[plan.stretch].run;
     }
 
     /// Whether the current stretch is the last of the job.
@@ -302,13 +313,11 @@ impl<R: Recorder> Engine<'_, R> {
     /// A suspension or a throttling is over.
     #[inline(never)]
     pub(crate) fn wake(&mut self, now: Instant, id: TaskId) {
-        let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];
         if state.stage == Stage::Suspended {
-            plan.stretch += 1;
-            state.remaining = plan.work.stretches()[plan.stretch].run;
+            self.begin_next_stretch(id);
             self.make_ready(now, id, false);
-        } else if let Some(server) = &mut plan.server {
+        } else if let Some(server) = &mut self.plans[id.index()].server {
             state.deadline = server.replenish(now);
             state.stage = Stage::Ready;
             self.record_replenished(now, id);

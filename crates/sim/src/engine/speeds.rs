@@ -148,7 +148,7 @@ impl Activity {
                 self.until = Instant::NEVER;
             }
             Stage::Throttled => self.until = Instant::NEVER,
-            Stage::Idle | Stage::Suspended | Stage::Absent => {
+            Stage::Idle | Stage::Suspended | Stage::Blocked | Stage::Absent => {
                 if self.until == Instant::NEVER {
                     self.until = self.zero_lag(server.map_or(Span::ZERO, Server::left));
                 }

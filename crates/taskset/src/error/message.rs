@@ -161,6 +161,41 @@ fn about_tasks(error: &Error) -> Option<String> {
             let (key, task, known) = (short(key), short(task), there_are("tasks", known));
             format!("`{key}` names the task `{task}`, which does not exist; {meant}{known}")
         }
+        Error::UnknownResource {
+            key,
+            resource,
+            known,
+            ..
+        } => {
+            let meant = did_you_mean(resource, known);
+            let known = there_are("resources", known);
+            let (key, resource) = (short(key), short(resource));
+            format!("`{key}` names the resource `{resource}`, which does not exist; {meant}{known}")
+        }
+        Error::Deadlock { locks, .. } => {
+            let locks: Vec<String> = locks
+                .iter()
+                .map(|it| {
+                    let (task, locked, held) =
+                        (short(&it.task), short(&it.locked), short(&it.held));
+                    format!("task `{task}` locks `{locked}` while it holds `{held}`")
+                })
+                .collect();
+            format!(
+                "{}: they may wait for each other for ever; lock in the same order in all tasks",
+                locks.join(", ")
+            )
+        }
+        Error::ThrottledWithLocks {
+            task,
+            longest,
+            cost,
+            ..
+        } => format!(
+            "task `{}` locks mutexes and runs for {longest}, and would be throttled after its cost of {cost}, perhaps \
+             while it holds one; write cost = \"{longest}\" or on-overrun = \"continue\"",
+            short(task)
+        ),
         _ => return None,
     })
 }

@@ -1,6 +1,8 @@
 //! rt-app: a JSON file of which the importer of the same name makes the task set again, as far as nothing is lost.
 
-use shiftwork_model::{Arrival, Frequency, Phase, Span, Task, TaskSet, Work};
+use shiftwork_model::{
+    Arrival, Frequency, Phase, Protocol, Resource, ResourceId, Span, Task, TaskSet, Work,
+};
 
 use super::{
     Class, Exported, ExportedFile, PolicyUse, class_of, deadline_refusal, fifo_priorities,
@@ -42,13 +44,48 @@ pub fn rt_app(set: &TaskSet, policy: Option<PolicyUse<'_>>) -> Exported {
             ));
         }
     }
+    let mut global = format!(
+        "\"default_policy\": \"{}\", \"duration\": -1",
+        class_name(class)
+    );
+    if inherits(set, &mut left_out) {
+        global.push_str(", \"pi_enabled\": true");
+    }
     let text = format!(
-        "{{\n\t\"global\": {{ \"default_policy\": \"{}\", \"duration\": -1 }},\n\t\"tasks\": {{\n{}\n\t}}\n}}\n",
-        class_name(class),
+        "{{\n\t\"global\": {{ {global} }},\n{}\t\"tasks\": {{\n{}\n\t}}\n}}\n",
+        resources(set),
         threads.join(",\n")
     );
     let files = vec![ExportedFile { name: None, text }];
     Exported { files, left_out }
+}
+
+/// Whether all mutexes are written with priority inheritance, which rt-app has for all or none: if any has it. Protocols
+/// that become another one are lost.
+fn inherits(set: &TaskSet, left_out: &mut Vec<String>) -> bool {
+    let has = |resource: &Resource| resource.protocol == Protocol::Inheritance;
+    let all_inherit = set.resources.iter().any(has);
+    let (written, instead) = match all_inherit {
+        true => (Protocol::Inheritance, "inheritance"),
+        false => (Protocol::None, "none"),
+    };
+    for resource in set.resources.iter().filter(|it| it.protocol != written) {
+        left_out.push(format!(
+            "the protocol of resource `{}`; {instead} is written, as for all mutexes",
+            resource.name
+        ));
+    }
+    all_inherit
+}
+
+/// The mutexes, as a member of the file; nothing without any.
+fn resources(set: &TaskSet) -> String {
+    if set.resources.is_empty() {
+        return String::new();
+    }
+    let mutex = |it: &Resource| format!("\t\t{}: {{ \"type\": \"mutex\" }}", json(&it.name));
+    let all: Vec<String> = set.resources.iter().map(mutex).collect();
+    format!("\t\"resources\": {{\n{}\n\t}},\n", all.join(",\n"))
 }
 
 fn class_name(class: Class) -> &'static str {
@@ -170,12 +207,16 @@ impl Thread<'_> {
         let mut number = 0;
         for job in &jobs {
             for phase in job {
-                let (key, length) = match *phase {
-                    Phase::Run(length) => ("run", length),
-                    Phase::Sleep(length) => ("sleep", length),
+                let resource = |id: ResourceId| json(&set.resources[id.index()].name);
+                let (key, value) = match *phase {
+                    Phase::Run(length) => ("run", self.us("run", length, Rounding::Up).to_string()),
+                    Phase::Sleep(length) => {
+                        ("sleep", self.us("sleep", length, Rounding::Up).to_string())
+                    }
+                    Phase::Lock(id) => ("lock", resource(id)),
+                    Phase::Unlock(id) => ("unlock", resource(id)),
                 };
-                let length = self.us(key, length, Rounding::Up);
-                put(&format!("{key}{number}"), length.to_string());
+                put(&format!("{key}{number}"), value);
                 number += 1;
             }
             put(&format!("timer{number}"), timer.clone());
@@ -293,7 +334,7 @@ impl Thread<'_> {
         let computing = |job: &Vec<Phase>| {
             let runs = job.iter().map(|phase| match phase {
                 Phase::Run(length) => length.as_ns(),
-                Phase::Sleep(_) => 0,
+                Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => 0,
             });
             runs.fold(0, u64::saturating_add)
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod action;
 mod platform;
+mod resource;
 pub(crate) mod task;
 mod ticks;
 pub(crate) mod write;
@@ -17,16 +18,22 @@ use crate::kind::Kind;
 use crate::tree::{Source, Table, Value};
 
 pub(crate) use platform::{SETS, read_cpu_count};
+use resource::Resources;
 pub use write::write;
 
 /// The keys of a task-set file.
-pub(crate) static KEYS: [Key; 5] = [
+pub(crate) static KEYS: [Key; 6] = [
     may("name", Takes::Text, "The name of the task set."),
     must("platform", Takes::Table(&platform::KEYS), "The machine."),
     may(
         "scheduler",
         Takes::Table(&SCHEDULER_KEYS),
         "How it is scheduled, where the command line says nothing else.",
+    ),
+    may(
+        "resource",
+        Takes::List(&Takes::Table(&resource::KEYS), 0),
+        "Mutexes that tasks lock.",
     ),
     may(
         "task",
@@ -110,19 +117,23 @@ fn read_file<'t>(
     let name = file.map("name", |value| value.text("the name of the task set"));
     let names = platform::read(&file, environment.sysfs);
     let scheduler = file.map("scheduler", |value| read_scheduler(value, environment));
+    let resources = Resources::read(&file);
     let mut ids = TaskNames::new();
     let tasks = file.each("task", "a list of tables [[task]]", |item| {
-        task::read(item, &names, &mut ids)
+        task::read(item, (&names, &resources), &mut ids)
     });
     let actions = read_actions(&file, &names, &ids);
     ticks::check(&file, names.platform.tick_unit);
-    Ok(TaskSet {
+    let set = TaskSet {
         name: name?.unwrap_or_default().to_string(),
         scheduler: scheduler?.unwrap_or_default(),
         tasks: tasks?,
+        resources: resources.all,
         actions: actions?,
         platform: names.platform,
-    })
+    };
+    resource::check(&file, &set);
+    Ok(set)
 }
 
 /// The names of tasks, for what refers to them.

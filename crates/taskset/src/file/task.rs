@@ -3,6 +3,7 @@
 use shiftwork_model::{Arrival, Instant, OnOverrun, Phase, Span, Task, Work};
 
 use super::TaskNames;
+use super::resource::{self, Resources};
 use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
@@ -96,13 +97,15 @@ static WORK_KEYS: [Key; 3] = [
     choice(
         "phases",
         Takes::List(&Takes::Table(&PHASE_KEYS), 1),
-        "How a job runs and sleeps by turns.",
+        "How a job runs, sleeps, locks and unlocks by turns.",
     ),
 ];
 
-static PHASE_KEYS: [Key; 2] = [
+static PHASE_KEYS: [Key; 4] = [
     choice("run", Takes::Duration, "For how long it runs."),
     choice("sleep", Takes::Duration, "For how long it sleeps."),
+    choice("lock", Takes::Name, "The resource that it locks."),
+    choice("unlock", Takes::Name, "The resource that it unlocks."),
 ];
 
 const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
@@ -116,7 +119,7 @@ pub(crate) const OVERRUNS: [(&str, OnOverrun); 3] = [
 /// Reads a task and adds its name to `ids`.
 pub(super) fn read<'t>(
     value: &Value<'t>,
-    names: &Names,
+    (names, resources): (&Names, &Resources),
     ids: &mut TaskNames<'t>,
 ) -> Result<Task, TasksetError> {
     let mut table = value.table(&KEYS, "a table [[task]]")?;
@@ -135,7 +138,7 @@ pub(super) fn read<'t>(
     let priority = table.map("priority", Value::priority);
     let arrival = read_arrival(&table, period.as_ref().ok().copied());
     let start_cpu = table.map("start-cpu", |value| names.cpu(value));
-    let work = table.map("work", read_work);
+    let work = table.map("work", |value| read_work(value, resources));
     let on_overrun = table.map("on-overrun", |value| value.word(&OVERRUNS));
     let affinity = affinity?.unwrap_or_else(|| names.all());
     Ok(Task {
@@ -217,7 +220,7 @@ fn read_releases(value: &Value<'_>, period: Option<Span>) -> Result<Vec<Instant>
 const WORK: &str = "a table like { run = \"450us\" }, { run = [\"300us\", \"450us\"] }, { trace = \
                     [\"400us\"] } or { phases = [{ run = \"1ms\" }, { sleep = \"2ms\" }] }";
 
-fn read_work(value: &Value<'_>) -> Result<Work, TasksetError> {
+fn read_work(value: &Value<'_>, resources: &Resources) -> Result<Work, TasksetError> {
     match value.table(&WORK_KEYS, WORK)?.choice(&WORK_KEYS)? {
         ("run", value) if value.is_list() => read_range(&value),
         ("run", value) => value.positive_span().map(Work::Constant),
@@ -226,11 +229,12 @@ fn read_work(value: &Value<'_>) -> Result<Work, TasksetError> {
         }
         (_, value) => {
             let accepted = "a list like [{ run = \"1ms\" }, { sleep = \"2ms\" }]";
-            let phases = read_items(&value, accepted, read_phase)?;
+            let phases = read_items(&value, accepted, |phase| read_phase(phase, resources))?;
+            resource::check_phases(&value, &phases, resources)?;
             match phases.iter().any(|phase| matches!(phase, Phase::Run(_))) {
                 true => Ok(Work::Phases(phases)),
                 false => Err(value.out_of_range(
-                    "nothing but sleep".to_string(),
+                    "a list without { run = .. }".to_string(),
                     "at least one phase { run = \"1ms\" }".to_string(),
                 )),
             }
@@ -263,13 +267,15 @@ fn read_range(value: &Value<'_>) -> Result<Work, TasksetError> {
     }
 }
 
-fn read_phase(value: &Value<'_>) -> Result<Phase, TasksetError> {
+fn read_phase(value: &Value<'_>, resources: &Resources) -> Result<Phase, TasksetError> {
     let table = value.table(
         &PHASE_KEYS,
-        "a phase like { run = \"1ms\" } or { sleep = \"2ms\" }",
+        "a phase like { run = \"1ms\" }, { sleep = \"2ms\" } or { lock = \"bus\" }",
     )?;
     match table.choice(&PHASE_KEYS)? {
         ("run", value) => value.positive_span().map(Phase::Run),
-        (_, value) => value.positive_span().map(Phase::Sleep),
+        ("sleep", value) => value.positive_span().map(Phase::Sleep),
+        ("lock", value) => resources.find(&value).map(Phase::Lock),
+        (_, value) => resources.find(&value).map(Phase::Unlock),
     }
 }

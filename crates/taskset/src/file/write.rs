@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::resource::PROTOCOLS;
 use shiftwork_model::{
     Action, Affinity, Arrival, Change, CpuSet, Frequency, Instant, OnOverrun, Phase, Platform,
-    SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
+    Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
 };
 
 /// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
@@ -18,8 +19,11 @@ pub fn write(set: &TaskSet) -> String {
     }
     write_platform(&mut out, &set.platform);
     write_scheduler(&mut out, &set.scheduler);
+    for resource in &set.resources {
+        write_resource(&mut out, resource);
+    }
     for task in &set.tasks {
-        write_task(&mut out, task, &set.platform);
+        write_task(&mut out, task, set);
     }
     for action in &set.actions {
         write_action(&mut out, action, set);
@@ -151,7 +155,21 @@ fn affinity(affinity: &Affinity, platform: &Platform) -> String {
     named.map_or_else(|| format!("\"{affinity}\""), |(name, _)| quoted(name))
 }
 
-fn write_task(out: &mut String, task: &Task, platform: &Platform) {
+fn write_resource(out: &mut String, resource: &Resource) {
+    out.push_str("\n[[resource]]\n");
+    line(out, "name", &quoted(&resource.name));
+    let named = PROTOCOLS
+        .iter()
+        .find(|(_, protocol)| *protocol == resource.protocol);
+    if let Some((name, protocol)) = named
+        && *protocol != Protocol::None
+    {
+        line(out, "protocol", &quoted(name));
+    }
+}
+
+fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
+    let platform = &set.platform;
     out.push_str("\n[[task]]\n");
     line(out, "name", &quoted(&task.name));
     line(out, "cost", &span(task.cost));
@@ -179,7 +197,7 @@ fn write_task(out: &mut String, task: &Task, platform: &Platform) {
     if let Some(cpu) = task.start_cpu {
         line(out, "start-cpu", &cpu.to_string());
     }
-    if let Some(work) = work(&task.work) {
+    if let Some(work) = work(&task.work, &set.resources) {
         line(out, "work", &work);
     }
     match task.on_overrun {
@@ -192,19 +210,22 @@ fn write_task(out: &mut String, task: &Task, platform: &Platform) {
     }
 }
 
-fn work(work: &Work) -> Option<String> {
+fn work(work: &Work, resources: &[Resource]) -> Option<String> {
     let inner = match work {
         Work::Cost => return None,
         Work::Constant(run) => format!("run = {}", span(*run)),
         Work::Uniform(least, most) => format!("run = [{}, {}]", span(*least), span(*most)),
         Work::Trace(runs) => format!("trace = {}", list(runs, |run| span(*run))),
-        Work::Phases(phases) => format!("phases = {}", list(phases, phase)),
+        Work::Phases(phases) => format!("phases = {}", list(phases, |it| phase(it, resources))),
     };
     Some(format!("{{ {inner} }}"))
 }
 
-fn phase(phase: &Phase) -> String {
+fn phase(phase: &Phase, resources: &[Resource]) -> String {
+    let name = |id: &ResourceId| quoted(&resources[id.index()].name);
     match phase {
+        Phase::Lock(id) => format!("{{ lock = {} }}", name(id)),
+        Phase::Unlock(id) => format!("{{ unlock = {} }}", name(id)),
         Phase::Run(length) => format!("{{ run = {} }}", span(*length)),
         Phase::Sleep(length) => format!("{{ sleep = {} }}", span(*length)),
     }

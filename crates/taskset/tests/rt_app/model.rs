@@ -36,6 +36,7 @@ pub fn execute(task: &Task, horizon: i64) -> Vec<Busy> {
                     now += us(length.as_ns());
                 }
                 Phase::Sleep(length) => now += us(length.as_ns()),
+                Phase::Lock(_) | Phase::Unlock(_) => {}
             }
         }
     }

@@ -67,9 +67,12 @@ fn names_in(kind: &RecordKind) -> (Option<TaskId>, Option<CpuId>) {
         | RecordKind::NotReady { job, .. }
         | RecordKind::Completed { job }
         | RecordKind::Interrupted { job, .. }
+        | RecordKind::Locked { job, .. }
+        | RecordKind::Unlocked { job, .. }
         | RecordKind::BudgetSpent { job } => (Some(job.task), None),
         RecordKind::Switched { cpu, to, .. } => (to.map(|job| job.task), Some(cpu)),
         RecordKind::Replenished { task, .. }
+        | RecordKind::RankChanged { task, .. }
         | RecordKind::Entered { task }
         | RecordKind::Left { task }
         | RecordKind::Demoted { task, .. }

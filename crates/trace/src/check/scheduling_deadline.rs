@@ -23,6 +23,8 @@ struct Known {
     attributes: Option<(Span, Span)>,
     /// The job that was released last, and the instant at which it is due.
     last: Option<(JobId, Instant)>,
+    /// By what the protocol of a mutex had the present job scheduled last, if one did.
+    ranked: Option<Instant>,
 }
 
 impl SchedulingDeadlines {
@@ -32,6 +34,7 @@ impl SchedulingDeadlines {
         let tasks = set.tasks.iter().map(|task| Known {
             attributes: follow_releases.then_some((task.cost, task.deadline)),
             last: None,
+            ranked: None,
         });
         Self {
             order: contract.order,
@@ -51,6 +54,16 @@ impl SchedulingDeadlines {
             RecordKind::Replenished { task, .. } | RecordKind::AttributesSet { task, .. } => {
                 if let Some(task) = self.tasks.get_mut(task.index()) {
                     task.attributes = None;
+                }
+            }
+            RecordKind::RankChanged { task, deadline, .. } => {
+                if let Some(task) = self.tasks.get_mut(task.index()) {
+                    task.ranked = Some(deadline);
+                }
+            }
+            RecordKind::Completed { job } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.ranked = None;
                 }
             }
             RecordKind::Ready { job, deadline, .. } => {
@@ -75,6 +88,9 @@ impl SchedulingDeadlines {
     /// The deadline by which the job is to be scheduled; `None` if it is not known.
     fn right(&self, job: JobId) -> Option<Instant> {
         let task = self.tasks.get(job.task.index())?;
+        if task.ranked.is_some() {
+            return task.ranked;
+        }
         let (_, due) = task.last.filter(|(last, _)| *last == job)?;
         let right = self
             .order

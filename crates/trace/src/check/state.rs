@@ -184,6 +184,16 @@ impl State {
                     task.deadline = deadline;
                 }
             }
+            RecordKind::RankChanged {
+                task,
+                priority,
+                deadline,
+            } => {
+                if let Some(task) = self.touch(task) {
+                    task.deadline = deadline;
+                    task.priority = priority;
+                }
+            }
             RecordKind::PrioritySet { task, priority } => {
                 if let Some(task) = self.touch(task) {
                     task.priority = priority;
@@ -209,6 +219,8 @@ impl State {
             RecordKind::Released { .. }
             | RecordKind::BudgetSpent { .. }
             | RecordKind::Interrupted { .. }
+            | RecordKind::Locked { .. }
+            | RecordKind::Unlocked { .. }
             | RecordKind::Entered { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::AttributesSet { .. }

@@ -121,7 +121,11 @@ impl WalkResult<'_> {
     /// more urgent jobs. Jobs released when the job was already late did not cause the miss.
     fn counted(&self, piece: &Piece) -> Span {
         let was_due = match piece.part {
-            Part::Executing | Part::OwnOverrun | Part::Suspended | Part::Throttled => true,
+            Part::Executing
+            | Part::OwnOverrun
+            | Part::Suspended
+            | Part::Blocked(_)
+            | Part::Throttled => true,
             Part::MoreUrgent(_) | Part::Overrun(_) => piece.youngest < self.job.deadline,
             _ => false,
         };

@@ -17,6 +17,7 @@ pub(super) const fn part(part: Part) -> Named {
         Part::Interrupted => ("interrupted", None),
         Part::Throttled => ("throttled", None),
         Part::Suspended => ("suspended", None),
+        Part::Blocked(task) => ("blocked", task),
         Part::Stalled => ("stalled", None),
         Part::HeldBack => ("held-back", None),
         Part::Taken => ("cpu-taken", None),
@@ -43,6 +44,7 @@ pub(super) const fn culprit(culprit: Culprit) -> Named {
         Culprit::Rule => ("rule", None),
         Culprit::Overload => ("overload", None),
         Culprit::Suspension => ("suspension", None),
+        Culprit::Mutex(task) => ("mutex", task),
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Part {
     Throttled,
     /// It suspended itself.
     Suspended,
+    /// It waited for a mutex, which the other task held, if that is known.
+    Blocked(Option<TaskId>),
     /// One of its CPUs was idle or ran a less urgent job, against the policy's promise: a decision was missing,
     /// or not yet carried out.
     Stalled,
@@ -98,6 +100,8 @@ pub enum Culprit {
     Overload,
     /// The job's own suspensions.
     Suspension,
+    /// Mutexes that this task held, if it is known which did.
+    Mutex(Option<TaskId>),
 }
 
 /// The level of a culprit; the first level with a sufficient culprit has the cause.
@@ -125,6 +129,7 @@ impl Culprit {
             | Self::NoShift
             | Self::NarrowAffinity
             | Self::NarrowPacking
+            | Self::Mutex(_)
             | Self::Rule => Level::Setting,
             Self::Overload | Self::Suspension => Level::Demand,
         }

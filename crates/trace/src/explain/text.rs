@@ -155,6 +155,8 @@ fn part_text(names: &[&str], part: Part) -> String {
         Part::Interrupted => "on a CPU that interrupts or scheduling had".into(),
         Part::Throttled => "out of budget".into(),
         Part::Suspended => "suspended by itself".into(),
+        Part::Blocked(None) => "waiting for a mutex".into(),
+        Part::Blocked(Some(other)) => format!("waiting for a mutex of {}", task(names, other)),
         Part::Stalled => "waiting though it should have run".into(),
         Part::HeldBack => "waiting as the policy's rule has it".into(),
         Part::Taken => "waiting while a CPU was taken by a higher scheduling class".into(),
@@ -182,6 +184,8 @@ fn culprit_name(names: &[&str], culprit: Culprit) -> String {
         Culprit::Rule => "the policy's rule".into(),
         Culprit::Overload => "overload".into(),
         Culprit::Suspension => "its own suspensions".into(),
+        Culprit::Mutex(None) => "a mutex".into(),
+        Culprit::Mutex(Some(other)) => format!("a mutex of {}", task(names, other)),
     }
 }
 
@@ -210,6 +214,10 @@ fn culprit_text(names: &[&str], culprit: Culprit) -> String {
         Culprit::Rule => "in which the policy's rule let others go on or CPUs be idle".into(),
         Culprit::Overload => "of more urgent work, all of it within its costs,".into(),
         Culprit::Suspension => "of its own suspensions".into(),
+        Culprit::Mutex(None) => "of waiting for a mutex".into(),
+        Culprit::Mutex(Some(other)) => {
+            format!("of waiting for a mutex of {}", task(names, other))
+        }
     }
 }
 

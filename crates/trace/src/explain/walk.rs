@@ -2,11 +2,11 @@
 
 mod waiting;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
-    CpuId, CpuSet, Frequency, Instant, Invariant, JobId, NotReadyReason, Record, RecordKind, Span,
-    TaskId,
+    CpuId, CpuSet, Frequency, Instant, Invariant, JobId, NotReadyReason, Record, RecordKind,
+    ResourceId, Span, TaskId,
 };
 
 use super::attribution::{self, WalkResult};
@@ -29,6 +29,8 @@ pub(super) struct Walk<'a> {
     /// Whether all CPUs have the same speed, so that time on a CPU equals executed cost.
     pub are_cpus_alike: bool,
     losses: Losses,
+    /// By resource, the task that holds it.
+    holders: BTreeMap<ResourceId, TaskId>,
     /// By CPU, the CPU from which its job was shifted.
     shifted: Vec<Option<CpuId>>,
     /// Number of CPUs that may still be examined for waiting jobs that are not to be explained.
@@ -71,6 +73,7 @@ impl<'a> Walk<'a> {
             are_cpus_alike: platform.capacities.is_empty()
                 && platform.frequency == Frequency::Fixed,
             losses: Losses::of(set, records),
+            holders: BTreeMap::new(),
             shifted: vec![None; platform.cpus],
             steps,
             followed,
@@ -301,6 +304,10 @@ impl<'a> Walk<'a> {
         let (part, culprit) = match history.reason {
             Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
             Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
+            Some(NotReadyReason::Blocked(resource)) => {
+                let holder = self.holders.get(&resource).copied();
+                (Part::Blocked(holder), Culprit::Mutex(holder))
+            }
             None if is_out_of_budget => (Part::Throttled, Culprit::OwnOverrun),
             // Released but not ready: the machine was late to notice the release.
             None => (Part::Stalled, Culprit::Stall),
@@ -341,6 +348,8 @@ impl<'a> Walk<'a> {
                     history.consumed = Span::ZERO;
                 }
             }
+            RecordKind::Locked { job, resource } => drop(self.holders.insert(resource, job.task)),
+            RecordKind::Unlocked { resource, .. } => drop(self.holders.remove(&resource)),
             RecordKind::AttributesSet { task, cost, .. } => {
                 if let Some(history) = self.histories.get_mut(task.index()) {
                     history.cost = cost;

@@ -24,11 +24,12 @@ pub(super) enum Name {
     Entered,
     Left,
     Taken,
+    Blocked,
 }
 
 impl Name {
     /// All of them, with their texts.
-    pub const ALL: [(Self, &'static str); 12] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
         (Self::Missed, "deadline missed!"),
@@ -41,6 +42,7 @@ impl Name {
         (Self::Entered, "entered"),
         (Self::Left, "left"),
         (Self::Taken, "taken"),
+        (Self::Blocked, "waits for mutex"),
     ];
     /// The number of the first task's name.
     pub const TASKS: u64 = 16;

@@ -8,7 +8,7 @@
 
 use shiftwork_model::{
     Affinity, CPUS_MAX, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, Record,
-    RecordKind, Span, TaskId,
+    RecordKind, ResourceId, Span, TaskId,
 };
 
 use super::proto_buffer::ProtoBuffer;
@@ -46,7 +46,11 @@ pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, k
             buffer.byte(match reason {
                 NotReadyReason::Suspended => 0,
                 NotReadyReason::Throttled => 1,
+                NotReadyReason::Blocked(_) => 2,
             });
+            if let NotReadyReason::Blocked(resource) = reason {
+                write_resource(buffer, resource);
+            }
         }
         RecordKind::Completed { job } | RecordKind::BudgetSpent { job } => write_job(buffer, job),
         RecordKind::Switched { cpu, from, to } => {
@@ -67,6 +71,19 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, kind: &RecordKind) {
         } => {
             write_task(buffer, *task);
             buffer.varint(budget.as_ns());
+            write_deadline(buffer, at, *deadline);
+        }
+        RecordKind::Locked { job, resource } | RecordKind::Unlocked { job, resource } => {
+            write_job(buffer, *job);
+            write_resource(buffer, *resource);
+        }
+        RecordKind::RankChanged {
+            task,
+            priority,
+            deadline,
+        } => {
+            write_task(buffer, *task);
+            buffer.varint(priority.number().into());
             write_deadline(buffer, at, *deadline);
         }
         RecordKind::Entered { task } | RecordKind::Left { task } => write_task(buffer, *task),
@@ -140,7 +157,14 @@ const fn tag(kind: &RecordKind) -> u8 {
         RecordKind::CpuReturned { .. } => 18,
         RecordKind::Interrupted { .. } => 19,
         RecordKind::Demoted { .. } => 20,
+        RecordKind::Locked { .. } => 21,
+        RecordKind::Unlocked { .. } => 22,
+        RecordKind::RankChanged { .. } => 23,
     }
+}
+
+fn write_resource(buffer: &mut ProtoBuffer, resource: ResourceId) {
+    buffer.varint(resource.index() as u64);
 }
 
 fn write_task(buffer: &mut ProtoBuffer, task: TaskId) {
@@ -283,6 +307,19 @@ impl<'a> RecordReader<'a> {
                 task: self.task()?,
                 asked: Box::new(self.cpus()?),
             },
+            21 => RecordKind::Locked {
+                job: self.job()?,
+                resource: self.resource()?,
+            },
+            22 => RecordKind::Unlocked {
+                job: self.job()?,
+                resource: self.resource()?,
+            },
+            23 => RecordKind::RankChanged {
+                task: self.task()?,
+                priority: self.priority()?,
+                deadline: self.deadline()?,
+            },
             _ => return Err("there is no such kind of record"),
         })
     }
@@ -377,8 +414,14 @@ impl<'a> RecordReader<'a> {
         match self.byte()? {
             0 => Ok(NotReadyReason::Suspended),
             1 => Ok(NotReadyReason::Throttled),
+            2 => self.resource().map(NotReadyReason::Blocked),
             _ => Err("there is no such reason to wait"),
         }
+    }
+
+    fn resource(&mut self) -> Result<ResourceId, Wrong> {
+        let index = u32::try_from(self.number()?).map_err(|_| "a resource exceeds 32 bits")?;
+        Ok(ResourceId::from_index(index as usize))
     }
 
     fn affinity(&mut self) -> Result<Box<Affinity>, Wrong> {

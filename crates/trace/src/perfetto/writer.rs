@@ -426,6 +426,7 @@ impl TaskTrack {
         let name = match reason {
             NotReadyReason::Suspended => Name::Suspended,
             NotReadyReason::Throttled => Name::Throttled,
+            NotReadyReason::Blocked(_) => Name::Blocked,
         };
         Event::new(at_ns, SLICE_BEGIN, self.track, name as u64).write(buffer);
         self.waits = true;

@@ -263,6 +263,9 @@ impl State {
                 task.deadline = deadline;
             }
             RecordKind::PrioritySet { priority, .. } => task.priority = priority,
+            RecordKind::RankChanged {
+                priority, deadline, ..
+            } => (task.priority, task.deadline) = (priority, deadline),
             RecordKind::AttributesSet { cost, deadline, .. } => task.attributes = (cost, deadline),
             RecordKind::AffinitySet { ref affinity, .. } => {
                 task.affinity = *affinity.cpus();
@@ -296,6 +299,7 @@ fn task_of(kind: &RecordKind) -> Option<TaskId> {
         RecordKind::Left { task }
         | RecordKind::Replenished { task, .. }
         | RecordKind::PrioritySet { task, .. }
+        | RecordKind::RankChanged { task, .. }
         | RecordKind::AttributesSet { task, .. }
         | RecordKind::AffinitySet { task, .. } => Some(task),
         _ => None,

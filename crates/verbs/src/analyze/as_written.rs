@@ -182,6 +182,10 @@ fn not_covered(set: &TaskSet) -> Option<Obstacle<'_>> {
     let more = more.or_else(|| {
         suspending.map(|task| format!("task `{}` suspends itself within a job", task.name))
     });
+    let more = more.or_else(|| {
+        let locking = set.first_locking()?;
+        Some(format!("task `{}` locks mutexes", locking.name))
+    });
     more.map(Obstacle::More)
 }
 

@@ -36,7 +36,11 @@ pub(super) fn proposal(
     let terms = Terms::new(&entry.traits, set.scheduler.reserve)
         .ok_or(QuestionError::NoProposal(entry.name))?;
     let all = set.platform.all();
-    let stand_ins = StandIns::of(set, &entry.traits);
+    // Which tasks share mutexes, and so what stands for them, depends on affinities.
+    let stand_ins = match set.first_locking() {
+        Some(_) => StandIns::Unknown,
+        None => StandIns::of(set, &entry.traits),
+    };
     let set = match &stand_ins {
         StandIns::Same => set,
         StandIns::Other(others) => &others.set,

@@ -11,10 +11,14 @@ use crate::promise::quantum_rule;
 /// Simulations end here, long before sums of instants saturate.
 pub(super) const LONGEST: Span = Span::from_ns(Span::MAX.as_ns() / 4);
 
-/// The same tasks without timed changes; every job executes for its whole cost, and no budget stops it.
+/// The same tasks without timed changes; every job executes for its whole cost, without suspensions, and no budget
+/// stops it. A job that locks mutexes does what the file says: without them others might be late that are not.
 pub(super) fn with_full_costs(set: &TaskSet) -> TaskSet {
     let full = |task: &Task| Task {
-        work: Work::Cost,
+        work: match task.locks() {
+            true => task.work.clone(),
+            false => Work::Cost,
+        },
         on_overrun: OnOverrun::Continue,
         ..task.clone()
     };

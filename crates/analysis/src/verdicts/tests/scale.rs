@@ -1,5 +1,7 @@
 //! By how much all costs may grow.
 
+use shiftwork_model::{Phase, Protocol, Resource, ResourceId, Span, TaskSet, Work};
+
 use super::*;
 
 #[test]
@@ -41,4 +43,31 @@ fn costs_may_grow_until_a_sum_is_full() {
         fits("3/4"),
         "less than it has"
     );
+}
+
+/// Suspensions stay as long as they are, and sections that hold a mutex grow with the costs.
+#[test]
+fn what_jobs_do_beside_executing_is_scaled_as_it_should() {
+    let ns = Span::from_ns;
+    let (lock, unlock) = (
+        Phase::Lock(ResourceId::from_index(0)),
+        Phase::Unlock(ResourceId::from_index(0)),
+    );
+    let factor = |set: &TaskSet| {
+        let mut bind = |set: &TaskSet| candidate("p-edf", set);
+        largest_factor(set, &mut bind, Criterion::Hard, STEPS).map(|factor| factor.to_string())
+    };
+    let mut sleepy = set(1, &[(1, 4, 4, "0")]);
+    sleepy.tasks[0].work = Work::Phases(vec![Phase::Run(ns(1)), Phase::Sleep(ns(1))]);
+    assert_eq!(factor(&sleepy).as_deref(), Some("3"), "3 + 1 in 4");
+    let mut sharing = set(1, &[(1, 4, 4, "0"), (2, 100, 100, "0")]);
+    for task in &mut sharing.tasks {
+        task.work = Work::Phases(vec![lock, Phase::Run(task.cost), unlock]);
+    }
+    sharing.resources = vec![Resource {
+        name: "bus".to_owned(),
+        protocol: Protocol::Ceiling,
+    }];
+    // 25 jobs with their cost and the section of 2, and one of 2, in 100.
+    assert_eq!(factor(&sharing).as_deref(), Some("100/77"));
 }

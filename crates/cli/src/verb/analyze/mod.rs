@@ -35,6 +35,13 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
             input.path
         ));
     }
+    if let Some(task) = set.first_locking() {
+        console.note(format!(
+            "note: {}: task `{}` locks mutexes; the time that they block others counts as computing where a bound on it is \
+             known (docs/theory/blocking.md)",
+            input.path, task.name
+        ));
+    }
     for task in set.tasks.iter().filter(|task| !suspension(task).is_zero()) {
         console.note(format!(
             "note: {}: task `{}` suspends itself for up to {} within a job, which counts as computing where the policy \

@@ -92,6 +92,9 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
             format!("feasible: no, by {by}: {}", witness(proof, Names(set)))
         }
         (Feasible::No, None) => format!("feasible: no, by {by}"),
+        (Feasible::Unknown, _) if set.first_locking().is_some() => String::from(
+            "feasible: unknown: the utilizations fit, and how long mutexes block is known under single policies alone",
+        ),
         (Feasible::Unknown, _) => format!(
             "feasible: unknown: the utilizations fit, and by their deadlines ({by}) the tasks do not"
         ),

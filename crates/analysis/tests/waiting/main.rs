@@ -1,8 +1,11 @@
-//! Tasks whose jobs have to wait, as they have jitter or suspend themselves: what verdicts and admission say of them
-//! holds in simulated schedules.
+//! Tasks whose jobs have to wait, as they have jitter, suspend themselves or lock mutexes: what verdicts and admission say
+//! of them holds in simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod mutexes;
+
 use shiftwork_analysis::admission::{Guarantee, Terms, admit};
+use shiftwork_analysis::stand_ins::waits;
 use shiftwork_analysis::suspensions::suspends;
 use shiftwork_analysis::verdicts::{
     Answer, Candidate, Criterion, Found, PolicyAnalysis, Question, TESTS, analyse, decide,
@@ -78,16 +81,20 @@ enum Wait {
     Suspensions,
     Jitter,
     Both,
+    Mutexes,
 }
 
 /// Up to five tasks on up to three CPUs, of which some have to wait; the phases of a job run for its cost, and the jitter of
 /// all tasks that have some is the same.
 fn random(stream: &mut RandomStream, wait: Wait) -> TaskSet {
+    if wait == Wait::Mutexes {
+        return mutexes::random(stream);
+    }
     let cpus = 1 + stream.below(3) as usize;
     let count = 2 + stream.below(4);
     let nested = stream.below(2) == 0;
     let jitter = match wait {
-        Wait::Suspensions => 0,
+        Wait::Suspensions | Wait::Mutexes => 0,
         Wait::Jitter | Wait::Both => {
             // Some beyond the shorter periods.
             let longest = [20, 60, 200][stream.below(3) as usize];
@@ -190,7 +197,7 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
     let Ok(bound) = candidate.bound.clone() else {
         return;
     };
-    let waits = at_once(&set) != set;
+    let waits = waits(&set);
     let analyse = |set: &TaskSet| analyse(set, std::slice::from_ref(&candidate), STEPS);
     let found: PolicyAnalysis = analyse(&set).policies.remove(0);
     let longest = longest(&set, entry, seed).unwrap();
@@ -215,7 +222,8 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
         seen.refuted += 1;
         let by_demand = found.hard.by == ["feasibility"];
         // Jitter may be zero, so that every proof without it holds.
-        let is_refuted = !suspends(&set) && without.hard.by == found.hard.by;
+        let is_at_once = !suspends(&set) && set.first_locking().is_none();
+        let is_refuted = is_at_once && without.hard.by == found.hard.by;
         assert!(by_demand || is_refuted, "{}", context());
     }
     for criterion in [Criterion::Hard, Criterion::Soft] {
@@ -265,10 +273,11 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
 /// Checks as many sets as there are seeds under every policy of which a test speaks; `is_shown`: whether anything is to be
 /// shown under it.
 fn check_all(wait: Wait, is_shown: impl Fn(&PolicyTraits) -> bool) {
-    let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
-        100_000
-    } else {
-        500
+    let seeds = match (std::env::var_os("SHIFTWORK_LONG"), wait) {
+        (Some(_), _) => 100_000,
+        (None, Wait::Suspensions | Wait::Mutexes) => 500,
+        // Each in several runs.
+        (None, Wait::Jitter | Wait::Both) => 200,
     };
     for entry in registry::POLICIES {
         if !TESTS.iter().any(|test| test.speaks_of(&entry.traits)) {

@@ -1,0 +1,62 @@
+//! Mutexes that tasks share, and the protocols that bound how long a task waits for one.
+
+use core::fmt;
+
+use alloc::string::String;
+
+/// Index of a resource in its task set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(u32);
+
+impl ResourceId {
+    /// The resource at this index.
+    ///
+    /// # Panics
+    /// At an index that does not fit 32 bits.
+    pub const fn from_index(index: usize) -> Self {
+        assert!(
+            index <= u32::MAX as usize,
+            "a task set has fewer than 2^32 resources"
+        );
+        Self(index as u32)
+    }
+
+    /// The index, to look a resource up in a table.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Shown as its index.
+impl fmt::Debug for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "R{}", self.0)
+    }
+}
+
+/// By what a job is scheduled that holds a mutex.
+///
+/// Under every protocol a mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally
+/// urgent ones to the one that has waited longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// By its own priority or deadline.
+    #[default]
+    None,
+    /// By the most urgent of its own and those of the jobs that wait for a mutex that it holds, which may have theirs
+    /// by inheritance too (Sha, Rajkumar and Lehoczky 1990).
+    Inheritance,
+    /// From the moment when it locks: under fixed priorities by the most urgent priority of all tasks that use the mutex
+    /// (immediate priority ceiling, `PTHREAD_PRIO_PROTECT`); under EDF by that moment plus the shortest relative deadline
+    /// of these tasks, if that is earlier than its own (deadline floor; Burns, Gutiérrez, Aldea and González Harbour 2015).
+    Ceiling,
+}
+
+/// A mutex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Unique among the resources of the task set.
+    pub name: String,
+    /// By what its holder is scheduled.
+    pub protocol: Protocol,
+}

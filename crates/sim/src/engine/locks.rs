@@ -1,0 +1,263 @@
+//! Mutexes: which job holds each and which wait for it, and what their protocols make of the ranks of jobs.
+//!
+//! A job requests a mutex at the instant at which it has executed what comes before, on its CPU. Requests of one instant
+//! are handled in the order of CPUs. A task holds mutexes only within a job, and no budget is enforced for it.
+
+use shiftwork_machine::Step;
+use shiftwork_model::{
+    CpuId, Instant, JobId, NotReadyReason, Order, Priority, Protocol, RecordKind, Recorder,
+    ResourceId, Span, TaskId, TaskSet,
+};
+use shiftwork_policy::Event;
+
+use super::Engine;
+use crate::state::{Stage, attributes};
+
+/// By what a job is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rank {
+    priority: Priority,
+    deadline: Instant,
+}
+
+impl Rank {
+    /// The more urgent of both in what the order compares; the rest of this one.
+    fn raised_to(self, other: Self, order: Order) -> Self {
+        match order {
+            Order::FixedPriority => Self {
+                priority: self.priority.min(other.priority),
+                ..self
+            },
+            _ => Self {
+                deadline: self.deadline.min(other.deadline),
+                ..self
+            },
+        }
+    }
+}
+
+/// A mutex.
+#[derive(Clone, Debug)]
+struct Mutex {
+    protocol: Protocol,
+    /// The most urgent priority and the shortest relative deadline of the tasks that use it; `None` if none does.
+    ceiling: Option<(Priority, Span)>,
+    holder: Option<TaskId>,
+    /// In the order of their requests.
+    waiters: Vec<TaskId>,
+}
+
+/// What a task has of mutexes.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// By what its job would be scheduled without mutexes; `None` if it holds none.
+    own: Option<Rank>,
+    /// The mutexes that it holds, and the rank that comes with each from its protocol, in the order of its locks.
+    mutexes: Vec<(ResourceId, Option<Rank>)>,
+    /// The mutex that it waits for.
+    awaited: Option<ResourceId>,
+}
+
+/// All mutexes of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Locks {
+    mutexes: Vec<Mutex>,
+    tasks: Vec<Held>,
+}
+
+impl Locks {
+    /// `None` if no task locks a mutex.
+    pub(crate) fn new(set: &TaskSet, order: Order) -> Option<Self> {
+        set.first_locking()?;
+        let priorities = set.priorities();
+        let mutexes = set.resources.iter().enumerate().map(|(index, resource)| {
+            let resource_id = ResourceId::from_index(index);
+            let users = set.iter().filter(|(_, task)| task.locks_one(resource_id));
+            let own = users.map(|(id, task)| {
+                let parameters = attributes(task).scheduled_by(order, set.platform.cpus);
+                (priorities[id.index()], parameters.deadline)
+            });
+            Mutex {
+                protocol: resource.protocol,
+                ceiling: own.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))),
+                holder: None,
+                waiters: Vec::new(),
+            }
+        });
+        Some(Self {
+            mutexes: mutexes.collect(),
+            tasks: vec![Held::default(); set.tasks.len()],
+        })
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// The job on the CPU requests the mutex: it holds it, or waits for it.
+    #[inline(never)]
+    pub(crate) fn lock(&mut self, now: Instant, cpu: CpuId, job: JobId, resource: ResourceId) {
+        let id = job.task;
+        if self.mutex(resource).holder.is_none() {
+            self.hold(now, job, resource);
+            self.begin_next_stretch(id);
+            self.renew_rank(now, id, Some(cpu));
+            return;
+        }
+        self.mutex(resource).waiters.push(id);
+        self.held(id).awaited = Some(resource);
+        let reason = NotReadyReason::Blocked(resource);
+        self.tasks[id.index()].stage = Stage::Blocked;
+        self.record(now, RecordKind::NotReady { job, reason });
+        self.notify_policy(Event::Block(id), Some(cpu));
+        self.inherit(now, id, cpu);
+    }
+
+    /// The job holds the mutex from now on. Its rank is not renewed.
+    fn hold(&mut self, now: Instant, job: JobId, resource: ResourceId) {
+        let id = job.task;
+        self.mutex(resource).holder = Some(id);
+        let mutex = self.mutex(resource);
+        let ceiling = mutex
+            .ceiling
+            .filter(|_| mutex.protocol == Protocol::Ceiling);
+        let ceiling = ceiling.map(|(priority, floor)| Rank {
+            priority,
+            deadline: now + floor,
+        });
+        let own = self.rank(id);
+        let held = self.held(id);
+        held.own.get_or_insert(own);
+        held.mutexes.push((resource, ceiling));
+        self.record(now, RecordKind::Locked { job, resource });
+    }
+
+    /// The job on the CPU unlocks the mutex, and those that it unlocks without executing between, at once: nothing that
+    /// happens at this instant comes between. It completes if nothing is left to do.
+    #[inline(never)]
+    pub(crate) fn unlock(&mut self, now: Instant, cpu: CpuId, job: JobId, first: ResourceId) {
+        let id = job.task;
+        let mut next = Some(first);
+        let mut free = Vec::new();
+        while let Some(resource) = next {
+            self.held(id).mutexes.retain(|(held, _)| *held != resource);
+            self.mutex(resource).holder = None;
+            self.record(now, RecordKind::Unlocked { job, resource });
+            free.push(resource);
+            self.begin_next_stretch(id);
+            next = match self.step(id) {
+                Step::Unlock(resource) if self.tasks[id.index()].remaining.is_zero() => {
+                    Some(resource)
+                }
+                _ => None,
+            };
+        }
+        let is_complete =
+            self.tasks[id.index()].remaining.is_zero() && self.step(id) == Step::Complete;
+        if is_complete {
+            // It is gone before anything is scheduled by its own rank.
+            self.tasks[id.index()].stage = Stage::Idle;
+        }
+        self.renew_rank(now, id, Some(cpu));
+        for resource in free {
+            self.hand_over(now, cpu, resource);
+        }
+        if is_complete {
+            self.tasks[id.index()].stage = Stage::Ready;
+            self.complete(now, id, cpu);
+        }
+    }
+
+    /// Passes the free mutex to the most urgent job that waits for it.
+    fn hand_over(&mut self, now: Instant, cpu: CpuId, resource: ResourceId) {
+        let waiters = &self.locks().mutexes[resource.index()].waiters;
+        let rank = |id: &TaskId| {
+            let task = &self.tasks[id.index()];
+            self.order.rank(task.deadline, task.priority)
+        };
+        // Of equals the first.
+        let Some(&next) = waiters.iter().min_by_key(|id| rank(id)) else {
+            return;
+        };
+        self.mutex(resource).waiters.retain(|id| *id != next);
+        self.held(next).awaited = None;
+        self.hold(now, self.job(next), resource);
+        self.begin_next_stretch(next);
+        self.tasks[next.index()].stage = Stage::Ready;
+        self.renew_rank(now, next, Some(cpu));
+        self.arrivals.push(next);
+    }
+
+    /// The holders that `id` waits for, directly or not, may inherit its rank.
+    fn inherit(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
+        let mut waiter = id;
+        while let Some(resource) = self.held(waiter).awaited
+            && let Some(holder) = self.mutex(resource).holder
+            && self.renew_rank(now, holder, Some(cpu))
+        {
+            waiter = holder;
+        }
+    }
+
+    /// What the task's job is scheduled by now, by the protocols of the mutexes that it holds. Returns whether that has
+    /// changed.
+    fn renew_rank(&mut self, now: Instant, id: TaskId, cause: Option<CpuId>) -> bool {
+        let before = self.rank(id);
+        let held = &self.locks().tasks[id.index()];
+        let Some(own) = held.own else { return false };
+        let mut rank = own;
+        for (resource, ceiling) in &held.mutexes {
+            let mutex = &self.locks().mutexes[resource.index()];
+            let inherits = mutex.protocol == Protocol::Inheritance;
+            let waiters = mutex.waiters.iter().filter(|_| inherits);
+            let others = waiters.map(|waiter| self.rank(*waiter)).chain(*ceiling);
+            rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
+        }
+        if held.mutexes.is_empty() {
+            self.held(id).own = None;
+        }
+        if rank == before {
+            return false;
+        }
+        let state = &mut self.tasks[id.index()];
+        (state.priority, state.deadline) = (rank.priority, rank.deadline);
+        let (priority, deadline) = (rank.priority, rank.deadline);
+        self.record(
+            now,
+            RecordKind::RankChanged {
+                task: id,
+                priority,
+                deadline,
+            },
+        );
+        // A job that is not ready, or becomes so at this instant, brings its rank along.
+        if self.tasks[id.index()].stage == Stage::Ready && !self.arrivals.contains(&id) {
+            let event = match self.order {
+                Order::FixedPriority => Event::SetPriority(id, priority),
+                _ => Event::SetDeadline(id, deadline),
+            };
+            self.notify_policy(event, cause);
+        }
+        true
+    }
+
+    fn rank(&self, id: TaskId) -> Rank {
+        let task = &self.tasks[id.index()];
+        Rank {
+            priority: task.priority,
+            deadline: task.deadline,
+        }
+    }
+
+    fn locks(&self) -> &Locks {
+        self.locks.as_ref().expect(LOCKS)
+    }
+
+    fn mutex(&mut self, resource: ResourceId) -> &mut Mutex {
+        &mut self.locks.as_mut().expect(LOCKS).mutexes[resource.index()]
+    }
+
+    fn held(&mut self, id: TaskId) -> &mut Held {
+        &mut self.locks.as_mut().expect(LOCKS).tasks[id.index()]
+    }
+}
+
+const LOCKS: &str = "a task that locks has mutexes";
