@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::affinity::{Affinity, AffinityKind};
+use crate::chain::Chain;
 use crate::cpu::{CpuId, CpuSet};
 use crate::linux::{Lagging, Repairs};
 use crate::task::{Priority, Task, TaskId};
@@ -244,6 +245,8 @@ pub struct TaskSet {
     pub scheduler: SchedulerOptions,
     /// The tasks; [`TaskId`] is the index here.
     pub tasks: Vec<Task>,
+    /// Cause-effect chains of these tasks, in the file's order.
+    pub chains: Vec<Chain>,
     /// Timed changes, by time; at one instant in the file's order.
     pub actions: Vec<Action>,
 }
@@ -256,6 +259,7 @@ impl TaskSet {
             platform: Platform::uniform(cpus),
             scheduler: SchedulerOptions::default(),
             tasks,
+            chains: Vec::new(),
             actions: Vec::new(),
         }
     }

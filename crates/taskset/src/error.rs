@@ -118,6 +118,20 @@ pub enum TasksetError {
         task: String,
         known: Vec<String>,
     },
+    /// Two chains with one name.
+    DuplicateChain {
+        place: Place,
+        chain: String,
+        first: Place,
+    },
+    /// A chain that passes through a task twice.
+    ChainRepeatsTask {
+        place: Place,
+        chain: String,
+        task: String,
+    },
+    /// A chain of fewer than two tasks.
+    ChainTooShort { place: Place, chain: String },
     /// A text that is no set of CPUs.
     NoCpuList {
         place: Place,
@@ -205,6 +219,9 @@ impl TasksetError {
             | Self::CostAboveDeadline { place, .. }
             | Self::DuplicateTask { place, .. }
             | Self::UnknownTask { place, .. }
+            | Self::DuplicateChain { place, .. }
+            | Self::ChainRepeatsTask { place, .. }
+            | Self::ChainTooShort { place, .. }
             | Self::NoCpuList { place, .. }
             | Self::UnknownSet { place, .. }
             | Self::NoCpus { place, .. }

@@ -1,6 +1,7 @@
 //! Task-set files: TOML in, a [`TaskSet`] out, and back.
 
 pub(crate) mod action;
+mod chain;
 mod platform;
 pub(crate) mod task;
 mod ticks;
@@ -20,7 +21,7 @@ pub(crate) use platform::{SETS, read_cpu_count};
 pub use write::write;
 
 /// The keys of a task-set file.
-pub(crate) static KEYS: [Key; 5] = [
+pub(crate) static KEYS: [Key; 6] = [
     may("name", Takes::Text, "The name of the task set."),
     must("platform", Takes::Table(&platform::KEYS), "The machine."),
     may(
@@ -32,6 +33,11 @@ pub(crate) static KEYS: [Key; 5] = [
         "task",
         Takes::List(&Takes::Table(&task::KEYS), 0),
         "The tasks.",
+    ),
+    may(
+        "chain",
+        Takes::List(&Takes::Table(&chain::KEYS), 0),
+        "Cause-effect chains: tasks that pass data on, one to the next.",
     ),
     may(
         "action",
@@ -114,12 +120,14 @@ fn read_file<'t>(
     let tasks = file.each("task", "a list of tables [[task]]", |item| {
         task::read(item, &names, &mut ids)
     });
+    let chains = chain::read_all(&file, &ids);
     let actions = read_actions(&file, &names, &ids);
     ticks::check(&file, names.platform.tick_unit);
     Ok(TaskSet {
         name: name?.unwrap_or_default().to_string(),
         scheduler: scheduler?.unwrap_or_default(),
         tasks: tasks?,
+        chains: chains?,
         actions: actions?,
         platform: names.platform,
     })

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuSet, Frequency, Instant, OnOverrun, Phase, Platform,
-    SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, OnOverrun, Phase,
+    Platform, SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
 };
 
 /// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
@@ -20,6 +20,9 @@ pub fn write(set: &TaskSet) -> String {
     write_scheduler(&mut out, &set.scheduler);
     for task in &set.tasks {
         write_task(&mut out, task, &set.platform);
+    }
+    for chain in &set.chains {
+        write_chain(&mut out, chain, set);
     }
     for action in &set.actions {
         write_action(&mut out, action, set);
@@ -204,6 +207,18 @@ fn phase(phase: &Phase) -> String {
     match phase {
         Phase::Run(length) => format!("{{ run = {} }}", span(*length)),
         Phase::Sleep(length) => format!("{{ sleep = {} }}", span(*length)),
+    }
+}
+
+fn write_chain(out: &mut String, chain: &Chain, set: &TaskSet) {
+    out.push_str("\n[[chain]]\n");
+    line(out, "name", &quoted(&chain.name));
+    let tasks = list(&chain.tasks, |id| quoted(&set.tasks[id.index()].name));
+    line(out, "tasks", &tasks);
+    for (key, wanted) in [("reaction", chain.reaction), ("age", chain.age)] {
+        if let Some(wanted) = wanted {
+            line(out, key, &span(wanted));
+        }
     }
 }
 
