@@ -19,6 +19,7 @@
 
 pub mod admission;
 pub mod affinity;
+pub mod chains;
 mod exact;
 mod filter;
 pub mod global_edf;
