@@ -3,8 +3,9 @@
 //! They hold under any policy for which the response times of the tasks are bounded, also where a bound is beyond a
 //! period. `docs/theory/chains.md` has the proof.
 
-use shiftwork_model::{Affinity, Arrival, Chain, Order, PolicyTraits, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, Arrival, Chain, PolicyTraits, Span, Task, TaskId, TaskSet};
 
+use crate::policy::{is_edf, is_fp};
 use crate::suspensions::suspension;
 
 /// What is known of a task set under a policy.
@@ -75,19 +76,17 @@ fn lead(first: TaskId, second: TaskId, known: Known<'_>) -> Option<Span> {
     if !traits.is_greedy() || !is_one_cpu || !suspension(one).is_zero() {
         return None;
     }
-    match traits.order {
-        Order::FixedPriority => {
-            let priorities = set.priorities();
-            let goes_first = priorities[first.index()] < priorities[second.index()];
-            goes_first.then_some(Span::ZERO)
-        }
-        Order::Edf => {
-            let lead = one.deadline.saturating_sub(other.deadline);
-            let response = known.responses.get(first.index()).copied().flatten();
-            Some(response.map_or(lead, |response| lead.min(response)))
-        }
-        _ => None,
+    if is_fp(traits) {
+        let priorities = set.priorities();
+        let goes_first = priorities[first.index()] < priorities[second.index()];
+        return goes_first.then_some(Span::ZERO);
     }
+    if is_edf(traits) {
+        let lead = one.deadline.saturating_sub(other.deadline);
+        let response = known.responses.get(first.index()).copied().flatten();
+        return Some(response.map_or(lead, |response| lead.min(response)));
+    }
+    None
 }
 
 fn add(one: Span, other: Span) -> Option<Span> {
@@ -98,7 +97,7 @@ fn add(one: Span, other: Span) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{CpuId, Priority};
+    use shiftwork_model::{CpuId, Order, Priority};
 
     const MS: fn(u64) -> Span = Span::from_ms;
 
