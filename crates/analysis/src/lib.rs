@@ -20,6 +20,7 @@
 pub mod admission;
 pub mod affinity;
 mod blocking;
+pub mod chains;
 mod exact;
 mod filter;
 pub mod global_edf;

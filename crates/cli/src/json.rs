@@ -3,6 +3,7 @@
 //!
 //! Keys are added freely and never renamed. Times are integers in `_ns` keys.
 
+mod chains;
 mod explained;
 
 use schemars::{JsonSchema, Schema, schema_for};
@@ -22,6 +23,7 @@ use crate::verb::release::ReleaseOutput;
 use crate::verb::scenario::StepOutput;
 use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
+use chains::ChainOutput;
 use explained::ExplanationOutput;
 
 /// What `simulate --json` prints, one line per policy, `report --json`, one line per trace,
@@ -55,6 +57,9 @@ pub struct RunOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inversions: Option<InversionsOutput>,
     tasks: Vec<TaskOutput>,
+    /// Of cause-effect chains; absent if the task set has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chains: Option<Vec<ChainOutput>>,
     /// What led to the first missed deadlines; absent without `--explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     explanations: Option<Vec<ExplanationOutput>>,

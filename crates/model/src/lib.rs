@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod affinity;
+mod chain;
 mod cpu;
 mod linux;
 mod locking;
@@ -29,6 +30,7 @@ mod time;
 mod utilization;
 
 pub use affinity::{Affinity, AffinityKind, first_overlap};
+pub use chain::Chain;
 pub use cpu::{CPUS_MAX, CpuId, CpuSet, ParseCpuSetError};
 pub use linux::{Lagging, Repairs};
 pub use locking::NestedLock;

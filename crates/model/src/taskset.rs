@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::affinity::{Affinity, AffinityKind};
+use crate::chain::Chain;
 use crate::cpu::{CpuId, CpuSet};
 use crate::linux::{Lagging, Repairs};
 use crate::resource::Resource;
@@ -247,6 +248,8 @@ pub struct TaskSet {
     pub tasks: Vec<Task>,
     /// The mutexes; [`ResourceId`](crate::ResourceId) is the index here.
     pub resources: Vec<Resource>,
+    /// Cause-effect chains of these tasks, in the file's order.
+    pub chains: Vec<Chain>,
     /// Timed changes, by time; at one instant in the file's order.
     pub actions: Vec<Action>,
 }
@@ -260,6 +263,7 @@ impl TaskSet {
             scheduler: SchedulerOptions::default(),
             tasks,
             resources: Vec::new(),
+            chains: Vec::new(),
             actions: Vec::new(),
         }
     }

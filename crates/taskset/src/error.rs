@@ -138,6 +138,20 @@ pub enum TasksetError {
         longest: Span,
         cost: Span,
     },
+    /// Two chains with one name.
+    DuplicateChain {
+        place: Place,
+        chain: String,
+        first: Place,
+    },
+    /// A chain that passes through a task twice.
+    ChainRepeatsTask {
+        place: Place,
+        chain: String,
+        task: String,
+    },
+    /// A chain of fewer than two tasks.
+    ChainTooShort { place: Place, chain: String },
     /// A text that is no set of CPUs.
     NoCpuList {
         place: Place,
@@ -239,6 +253,9 @@ impl TasksetError {
             | Self::UnknownResource { place, .. }
             | Self::Deadlock { place, .. }
             | Self::ThrottledWithLocks { place, .. }
+            | Self::DuplicateChain { place, .. }
+            | Self::ChainRepeatsTask { place, .. }
+            | Self::ChainTooShort { place, .. }
             | Self::NoCpuList { place, .. }
             | Self::UnknownSet { place, .. }
             | Self::NoCpus { place, .. }

@@ -61,6 +61,19 @@ fn every_key_of_a_file_arrives_in_the_model() {
         Phase::Run(span_ms(1)),
     ];
     assert_eq!(set.tasks[3].work, Work::Phases(phases.to_vec()));
+    let vision = Chain {
+        name: "vision".into(),
+        tasks: [2, 0, 3].map(TaskId::from_index).to_vec(),
+        reaction: Some(span_ms(2_000)),
+        age: Some(span_ms(2_500)),
+    };
+    let telemetry = Chain {
+        name: "telemetry".into(),
+        tasks: [1, 3].map(TaskId::from_index).to_vec(),
+        reaction: None,
+        age: None,
+    };
+    assert_eq!(set.chains, [vision, telemetry]);
 }
 
 #[test]
@@ -287,6 +300,24 @@ fn work() -> impl Strategy<Value = Work> {
     ]
 }
 
+/// Chains of any tasks of this many, under names of their own; none if there are fewer than two tasks.
+fn chains(tasks: usize) -> impl Strategy<Value = Vec<Chain>> {
+    let ids: Vec<TaskId> = (0..tasks).map(TaskId::from_index).collect();
+    let path = prop::sample::subsequence(ids, 2.min(tasks)..=tasks).prop_shuffle();
+    let wanted = || prop::option::of(positive());
+    let chain = (".{0,6}", path, wanted(), wanted());
+    prop::collection::vec(chain, 0..3).prop_map(|chains| {
+        let chains = chains.into_iter().enumerate();
+        let chains = chains.map(|(index, (name, tasks, reaction, age))| Chain {
+            name: format!("{index}{name}"),
+            tasks,
+            reaction,
+            age,
+        });
+        chains.filter(|chain| chain.tasks.len() >= 2).collect()
+    })
+}
+
 fn task() -> impl Strategy<Value = Task> {
     let arrival = prop_oneof![
         Just(Arrival::Periodic),
@@ -442,7 +473,8 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
             }
             let action =
                 (instant(), change(tasks.len())).prop_map(|(at, change)| Action { at, change });
-            prop::collection::vec(action, 0..5).prop_map(move |mut actions| {
+            let actions = prop::collection::vec(action, 0..5);
+            (actions, chains(tasks.len())).prop_map(move |(mut actions, chains)| {
                 actions.sort_by_key(|action| action.at);
                 TaskSet {
                     name: name.clone(),
@@ -450,6 +482,7 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
                     scheduler: scheduler.clone(),
                     tasks: tasks.clone(),
                     resources: resources.clone(),
+                    chains,
                     actions,
                 }
             })

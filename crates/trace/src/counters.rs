@@ -6,12 +6,13 @@ mod tests;
 use shiftwork_model::{Instant, JobId, RecordKind, Recorder, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
+use crate::chains::Chains;
 use crate::running::{Change, Running};
 use crate::statistics::{Distribution, Total};
 use crate::summary::{RunSummary, TaskSummary};
 
 /// Counts jobs, misses, preemptions, migrations and shifts, and keeps statistics of response times
-/// and tardiness.
+/// and tardiness, and of the cause-effect chains of the task set.
 ///
 /// Definitions:
 ///
@@ -38,6 +39,7 @@ pub struct Counters {
     names: Vec<String>,
     /// The jobs of tasks that left; whether they count as missed is known at the horizon.
     dropped: Vec<(TaskId, Run)>,
+    chains: Chains,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -64,6 +66,7 @@ impl Recorder for Counters {
     // simulations spend much of their time here.
     #[inline(always)]
     fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.chains.record(at, kind);
         if at != self.now {
             if !self.running.is_settled() {
                 self.settle();
@@ -99,6 +102,7 @@ impl Counters {
             tasks: vec![TaskCounters::default(); set.tasks.len()],
             names: set.tasks.iter().map(|task| task.name.clone()).collect(),
             dropped: Vec::new(),
+            chains: Chains::new(set),
         }
     }
 
@@ -122,7 +126,8 @@ impl Counters {
         }
         let summaries = self.names.into_iter().zip(&self.tasks);
         let tasks = summaries.map(|(name, task)| task.summary(name)).collect();
-        RunSummary::of(self.running.cpus(), horizon, tasks)
+        let chains = self.chains.finish(horizon);
+        RunSummary::of(self.running.cpus(), horizon, tasks, chains)
     }
 
     #[inline]

@@ -221,6 +221,19 @@ mod tests {
     }
 
     #[test]
+    fn job_that_is_dropped_at_its_dispatch_has_not_started() {
+        let script = Script::default()
+            .at(5)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .record(RecordKind::Left {
+                task: TaskId::from_index(0),
+            })
+            .switch(0, None);
+        assert_eq!(rows(&two_tasks(), &script, 20), ["a,1,5,10,,,,"]);
+    }
+
+    #[test]
     fn jobs_released_at_the_horizon_are_not_listed() {
         let script = Script::default().at(20).release(0, 1, 30);
         assert!(rows(&two_tasks(), &script, 20).is_empty());

@@ -102,7 +102,7 @@ impl<S: JobSink> Recorder for Jobs<S> {
             RecordKind::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
             RecordKind::Replenished { task, deadline, .. } => self.schedule(task, deadline),
             RecordKind::Completed { job } => self.complete(job, at),
-            RecordKind::Left { task } => self.drop_jobs(task),
+            RecordKind::Left { task } => self.drop_jobs(task, at),
             _ => {}
         }
     }
@@ -121,7 +121,7 @@ impl<S: JobSink> Jobs<S> {
     /// Ends the run at `horizon`: passes the unfinished jobs to the sink, and returns it.
     pub fn finish(mut self, horizon: Instant) -> S {
         for index in 0..self.tasks.len() {
-            self.drop_jobs(TaskId::from_index(index));
+            self.drop_jobs(TaskId::from_index(index), horizon);
         }
         let mut unfinished = std::mem::take(&mut self.dropped);
         unfinished.sort_by_key(|jobs| jobs.task);
@@ -163,11 +163,13 @@ impl<S: JobSink> Jobs<S> {
         }
     }
 
-    fn drop_jobs(&mut self, id: TaskId) {
+    /// A job that came to its CPU at the instant at which it is dropped has not started.
+    fn drop_jobs(&mut self, id: TaskId, at: Instant) {
         let Some(task) = self.tasks.get_mut(id.index()) else {
             return;
         };
         task.cpus = 0;
+        task.start.take_if(|start| *start == at);
         for run in task.backlog.drain() {
             self.dropped.push(Unfinished {
                 task: id,

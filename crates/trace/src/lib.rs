@@ -7,6 +7,7 @@
 //! Start reading at [`Counters`], an example of a recorder; then [`RunSummary`].
 
 mod backlog;
+mod chains;
 pub mod check;
 pub mod comparison;
 mod counters;
@@ -27,6 +28,7 @@ mod testing;
 mod tracker;
 
 pub use backlog::Pending;
+pub use chains::{ChainSummary, EndToEnd};
 pub use counters::Counters;
 pub use inversions::{
     Inversion, InversionCounts, InversionKind, InversionStatistics, InversionSummary, Inversions,

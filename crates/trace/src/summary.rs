@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use shiftwork_model::Instant;
 
+use crate::chains::ChainSummary;
 use crate::inversions::{InversionCounts, InversionSummary};
 use crate::statistics::SpanStatistics;
 
@@ -59,10 +60,17 @@ pub struct RunSummary {
     pub inversions: Option<InversionCounts>,
     /// Each task, in the order of the task set.
     pub tasks: Vec<TaskSummary>,
+    /// Each cause-effect chain, in the order of the task set.
+    pub chains: Vec<ChainSummary>,
 }
 
 impl RunSummary {
-    pub(crate) fn of(cpus: usize, horizon: Instant, tasks: Vec<TaskSummary>) -> Self {
+    pub(crate) fn of(
+        cpus: usize,
+        horizon: Instant,
+        tasks: Vec<TaskSummary>,
+        chains: Vec<ChainSummary>,
+    ) -> Self {
         let sum = |of: fn(&TaskSummary) -> u64| tasks.iter().map(of).sum();
         Self {
             cpus,
@@ -75,7 +83,13 @@ impl RunSummary {
             shifts: sum(|task| task.shifts),
             inversions: None,
             tasks,
+            chains,
         }
+    }
+
+    /// Whether every requirement on the reaction time or data age of a chain was met.
+    pub fn meets_chains(&self) -> bool {
+        !self.chains.iter().any(ChainSummary::is_violated)
     }
 
     /// With the inversions of the same run.
@@ -105,6 +119,9 @@ impl RunSummary {
             "tasks": self.tasks.iter().map(TaskSummary::to_json).collect::<Vec<_>>(),
         });
         add(&mut value, self.inversions);
+        if !self.chains.is_empty() {
+            value["chains"] = self.chains.iter().map(ChainSummary::to_json).collect();
+        }
         value
     }
 }

@@ -32,8 +32,8 @@ pub struct RecordingArgs {
     /// which CPU. Keeps all records in memory.
     #[arg(long)]
     pub explain: bool,
-    /// Exit with status 1 if a deadline is missed. (`run` does so anyway; with this also if the machine did
-    /// not do as the policy decides.)
+    /// Exit with status 1 if a deadline is missed, or a requirement on a chain is not met. (`run` does so anyway;
+    /// with this also if the machine did not do as the policy decides.)
     #[arg(long)]
     pub strict: bool,
 }

@@ -220,8 +220,8 @@ impl Ending<'_> {
         if let Some(failure) = measured.failure() {
             return Err(failure);
         }
-        let is_no = finished[0].summary.deadline_misses > 0
-            || recording.args.strict && measured.disagrees();
+        let is_no =
+            shown::has_failed(&finished[0]) || recording.args.strict && measured.disagrees();
         Ok(shown::answer(console, recording, &finished, is_no))
     }
 }

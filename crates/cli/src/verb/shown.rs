@@ -61,7 +61,24 @@ pub fn table(
     };
     let colour = console.colour();
     let table = shiftwork_report::table(recording.set, heading, &run.summary, colour);
-    console.text(&table)
+    console.text(&table)?;
+    chains(console, std::slice::from_ref(run))
+}
+
+/// The cause-effect chains of the runs, if the task set has any.
+pub fn chains(console: &mut Console, finished: &[Finished]) -> Result<(), Failure> {
+    let runs = finished.iter().map(|run| (run.entry.name, &run.summary));
+    let table = shiftwork_report::chains(&runs.collect::<Vec<_>>(), console.colour());
+    if !table.is_empty() {
+        console.line("")?;
+        console.text(&table)?;
+    }
+    Ok(())
+}
+
+/// Whether a deadline was missed, or a requirement on a chain was not met.
+pub fn has_failed(run: &Finished) -> bool {
+    run.summary.deadline_misses > 0 || !run.summary.meets_chains()
 }
 
 /// What the shifts of a policy are that moves no job to make room for a less urgent one.

@@ -60,8 +60,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
         return Err(failure);
     }
-    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
-    let is_no = recording.args.strict && missed;
+    let is_no = recording.args.strict && finished.iter().any(shown::has_failed);
     Ok(match shown::answer(console, &recording, &finished, is_no) {
         // Between two policies.
         Answer::Yes if finished.len() < wanted => Answer::Interrupted,
@@ -251,6 +250,7 @@ fn show(
         .collect();
     let colour = console.colour();
     console.text(&comparison(recording.set, &runs, colour))?;
+    shown::chains(console, finished)?;
     shown::shifts(console, finished)?;
     shown::explanations(console, recording, finished)
 }

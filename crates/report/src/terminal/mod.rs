@@ -1,14 +1,16 @@
-//! Tables for the terminal: one run, several runs side by side, a packing,
+//! Tables for the terminal: one run, several runs side by side, cause-effect chains, a packing,
 //! and a simulated run beside a measured one.
 //!
 //! A miss is marked with `!`, also in colour, so that no information depends on colour.
 
 mod bounds;
+mod chains;
 mod grid;
 mod side_by_side;
 mod tables;
 
 pub use bounds::{at_most, bounds};
+pub use chains::chains;
 pub use side_by_side::{Judged, judged, side_by_side};
 pub use tables::{comparison, packing, table};
 

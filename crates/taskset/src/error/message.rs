@@ -10,6 +10,7 @@ pub(super) fn of(error: &Error) -> String {
         .or_else(|| about_values(error))
         .or_else(|| about_durations(error))
         .or_else(|| about_tasks(error))
+        .or_else(|| about_chains(error))
         .or_else(|| about_cpus(error))
         .or_else(|| about_files(error))
         .expect("every variant has a message in one of these functions; a test makes each")
@@ -196,6 +197,28 @@ fn about_tasks(error: &Error) -> Option<String> {
              while it holds one; write cost = \"{longest}\" or on-overrun = \"continue\"",
             short(task)
         ),
+        _ => return None,
+    })
+}
+
+/// Chains of tasks that are no chains.
+fn about_chains(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::DuplicateChain { chain, first, .. } => {
+            let chain = short(chain);
+            format!("chain `{chain}` is there already ({first}); give each chain its own `name`")
+        }
+        Error::ChainRepeatsTask { chain, task, .. } => {
+            let (chain, task) = (short(chain), short(task));
+            format!("chain `{chain}` names task `{task}` twice; name each task once")
+        }
+        Error::ChainTooShort { chain, .. } => {
+            let chain = short(chain);
+            format!(
+                "chain `{chain}` has fewer than two tasks; name at least two in the order in which data pass \
+                 through them"
+            )
+        }
         _ => return None,
     })
 }

@@ -105,6 +105,12 @@ fn losses_of_set(set: &TaskSet, left_out: &mut Vec<String>) {
             set.scheduler.reserve
         ));
     }
+    if !set.chains.is_empty() {
+        left_out.push(format!(
+            "{} cause-effect chains ([[chain]])",
+            set.chains.len()
+        ));
+    }
     if !set.actions.is_empty() {
         left_out.push(format!("{} timed changes ([[action]])", set.actions.len()));
     }

@@ -1,6 +1,7 @@
 //! Task-set files: TOML in, a [`TaskSet`] out, and back.
 
 pub(crate) mod action;
+mod chain;
 mod platform;
 mod resource;
 pub(crate) mod task;
@@ -22,7 +23,7 @@ use resource::Resources;
 pub use write::write;
 
 /// The keys of a task-set file.
-pub(crate) static KEYS: [Key; 6] = [
+pub(crate) static KEYS: [Key; 7] = [
     may("name", Takes::Text, "The name of the task set."),
     must("platform", Takes::Table(&platform::KEYS), "The machine."),
     may(
@@ -39,6 +40,11 @@ pub(crate) static KEYS: [Key; 6] = [
         "task",
         Takes::List(&Takes::Table(&task::KEYS), 0),
         "The tasks.",
+    ),
+    may(
+        "chain",
+        Takes::List(&Takes::Table(&chain::KEYS), 0),
+        "Cause-effect chains: tasks that pass data on, one to the next.",
     ),
     may(
         "action",
@@ -122,6 +128,7 @@ fn read_file<'t>(
     let tasks = file.each("task", "a list of tables [[task]]", |item| {
         task::read(item, (&names, &resources), &mut ids)
     });
+    let chains = chain::read_all(&file, &ids);
     let actions = read_actions(&file, &names, &ids);
     ticks::check(&file, names.platform.tick_unit);
     let set = TaskSet {
@@ -129,6 +136,7 @@ fn read_file<'t>(
         scheduler: scheduler?.unwrap_or_default(),
         tasks: tasks?,
         resources: resources.all,
+        chains: chains?,
         actions: actions?,
         platform: names.platform,
     };

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::resource::PROTOCOLS;
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuSet, Frequency, Instant, OnOverrun, Phase, Platform,
-    Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, OnOverrun, Phase,
+    Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
 };
 
 /// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
@@ -24,6 +24,9 @@ pub fn write(set: &TaskSet) -> String {
     }
     for task in &set.tasks {
         write_task(&mut out, task, set);
+    }
+    for chain in &set.chains {
+        write_chain(&mut out, chain, set);
     }
     for action in &set.actions {
         write_action(&mut out, action, set);
@@ -228,6 +231,18 @@ fn phase(phase: &Phase, resources: &[Resource]) -> String {
         Phase::Unlock(id) => format!("{{ unlock = {} }}", name(id)),
         Phase::Run(length) => format!("{{ run = {} }}", span(*length)),
         Phase::Sleep(length) => format!("{{ sleep = {} }}", span(*length)),
+    }
+}
+
+fn write_chain(out: &mut String, chain: &Chain, set: &TaskSet) {
+    out.push_str("\n[[chain]]\n");
+    line(out, "name", &quoted(&chain.name));
+    let tasks = list(&chain.tasks, |id| quoted(&set.tasks[id.index()].name));
+    line(out, "tasks", &tasks);
+    for (key, wanted) in [("reaction", chain.reaction), ("age", chain.age)] {
+        if let Some(wanted) = wanted {
+            line(out, key, &span(wanted));
+        }
     }
 }
 

@@ -6,10 +6,10 @@ mod rt_app_again;
 use std::process::Command;
 
 use shiftwork_model::{
-    Affinities, Affinity, Budgets, Invariant, Machines, OnOverrun, Order, Placement, PolicyTraits,
-    Preemption, Priority, RandomStream, Role, Span, Task, TaskSet,
+    Affinities, Affinity, Budgets, Chain, Invariant, Machines, OnOverrun, Order, Placement,
+    PolicyTraits, Preemption, Priority, RandomStream, Role, Span, Task, TaskSet,
 };
-use shiftwork_taskset::export::{Exported, PolicyUse, chrt, systemd};
+use shiftwork_taskset::export::{Exported, PolicyUse, chrt, rt_app, systemd};
 
 const CPUS: usize = 3;
 
@@ -361,4 +361,21 @@ fn what_no_class_of_linux_does_is_named() {
             "task `b`: `jitter`; its program decides when it runs"
         ]
     );
+}
+
+#[test]
+fn what_no_format_says_of_a_set_is_named() {
+    let mut set = set(vec![task("a", "0-2", &["a"]), task("b", "0-2", &["b"])]);
+    set.chains.push(Chain {
+        name: "perception".into(),
+        tasks: set.iter().map(|(id, _)| id).collect(),
+        reaction: None,
+        age: None,
+    });
+    let exporters = [chrt, systemd, rt_app];
+    for export in exporters {
+        let left_out = export(&set, policy(&G_FP)).left_out;
+        let expected = "1 cause-effect chains ([[chain]])".to_string();
+        assert!(left_out.contains(&expected), "{left_out:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod affinities;
 mod as_written;
+mod chains;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use super::remedy::Remedies;
 use crate::admission::AdmissionOutput;
 use affinities::{AffinityLossOutput, AssignmentOutput, affinity_loss, assignment};
 use as_written::{AsWrittenOutput, as_written};
+use chains::{ChainsOutput, chains};
 
 /// What `analyze --json` prints.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +47,9 @@ pub struct AnalyzeOutput {
     best: Vec<BestOutput>,
     /// For each policy what is known if tasks release their jobs as the file says.
     as_written: Vec<AsWrittenOutput>,
+    /// For each policy what is known of the cause-effect chains; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chains: Option<Vec<ChainsOutput>>,
     answer: AnswerOutput,
     /// What the task set says and no test takes into account, for people.
     left_out: Vec<String>,
@@ -283,6 +288,7 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .map(|(found, account)| best(set, found, account))
             .collect(),
         as_written: as_written(findings),
+        chains: chains(set, findings),
         answer: answer(set, findings),
         left_out: left_out(set),
         scale: findings.scales.as_ref().map(|scales| {

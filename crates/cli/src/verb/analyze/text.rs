@@ -5,8 +5,8 @@ use shiftwork_analysis::affinity::{AffinityLoss, Feasible};
 use shiftwork_analysis::verdicts::{
     Answer, Criterion, Factor, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, witness,
 };
-use shiftwork_model::TaskSet;
-use shiftwork_report::Bound;
+use shiftwork_model::{Span, TaskSet};
+use shiftwork_report::{Bound, at_most};
 use shiftwork_verbs::analyze::{Findings, Proposal, Scale};
 use shiftwork_verbs::why_nothing_is_guaranteed;
 
@@ -34,6 +34,10 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
         .chain(remarks::overheads(set, findings))
     {
         console.line(line)?;
+    }
+    if !set.chains.is_empty() {
+        console.line("")?;
+        console.text(&chains(set, findings))?;
     }
     for found in findings.asked() {
         console.line("")?;
@@ -127,6 +131,38 @@ fn verdict(judgement: &Judgement, refused: bool) -> String {
         _ if refused => "-".to_owned(),
         Answer::Unschedulable => format!("no, by {by}"),
         Answer::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// A line for each chain and policy that is asked about; if none is named, for each policy under which anything is known.
+fn chains(set: &TaskSet, findings: &Findings) -> String {
+    let titles = ["chain", "policy", "at most", "reaction", "age"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    for (place, chain) in set.chains.iter().enumerate() {
+        for found in &findings.analysis.policies {
+            let Some(&known) = findings.chains(set, found).get(place) else {
+                continue;
+            };
+            let is_asked = findings.chosen.contains(&found.policy);
+            if !is_asked && (known.bound.is_none() || !findings.chosen.is_empty()) {
+                continue;
+            }
+            let verdict = |wanted: Option<Span>| match wanted {
+                Some(wanted) => format!("{wanted} {}", known.verdict(wanted)),
+                None => "-".to_owned(),
+            };
+            rows.push(vec![
+                chain.name.clone(),
+                found.policy.clone(),
+                known.bound.map_or_else(|| "unknown".to_owned(), at_most),
+                verdict(chain.reaction),
+                verdict(chain.age),
+            ]);
+        }
+    }
+    match rows.len() {
+        1 => "no policy is known to bound the chains\n".to_owned(),
+        _ => columns(&rows),
     }
 }
 

@@ -1,0 +1,181 @@
+//! Upper bounds on the reaction time and data age of cause-effect chains.
+//!
+//! They hold under any policy for which the response times of the tasks are bounded, also where a bound is beyond a
+//! period. `docs/theory/chains.md` has the proof.
+
+use shiftwork_model::{Affinity, Arrival, Chain, PolicyTraits, Span, Task, TaskId, TaskSet};
+
+use crate::policy::{is_edf, is_fp};
+use crate::stand_ins::has_jitter;
+use crate::suspensions::suspension;
+
+/// What is known of a task set under a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The tasks.
+    pub set: &'a TaskSet,
+    /// Bounds on the response times of all jobs, counted from their arrivals, by task; `None` where nothing is known.
+    pub responses: &'a [Option<Span>],
+    /// Where the policy binds each task, and its properties, if scheduling is free: then it is used in which
+    /// order jobs of two tasks on one CPU start. `None`: nothing is known of that.
+    pub rules: Option<(&'a PolicyTraits, &'a [Affinity])>,
+}
+
+/// An upper bound on the reaction time and the data age of the chain, which are bounded alike; `None` if a response time
+/// is not bounded, a task of the chain ends its releases, or the task set has timed changes.
+///
+/// # Assumes
+/// The jobs of each task arrive as the task set says: the first at its offset, and then every period, or if sporadic
+/// less than two periods apart.
+///
+/// # Source
+/// A. Davare et al., "Period optimization for hard real-time distributed automotive systems", DAC 2007: the sum of periods and
+/// response times. That the response time of a task counts for nothing where it goes before its successor on one CPU: as in Dürr et
+/// al. 2019. The proof is in `docs/theory/chains.md`.
+pub fn chain_bound(chain: &Chain, known: Known<'_>) -> Option<Span> {
+    let Known { set, responses, .. } = known;
+    if !set.actions.is_empty() {
+        return None;
+    }
+    let task = |id: TaskId| set.tasks.get(id.index());
+    let response = |id: TaskId| *responses.get(id.index())?;
+    let (&first, after) = chain.tasks.split_first()?;
+    let start = task(first)?.offset;
+    // The latest release of the job that passes the data on, counted from the event.
+    let mut release = separation(task(first)?)?;
+    let mut before = first;
+    for &id in after {
+        let ahead = lead(before, id, known).unwrap_or(response(before)?);
+        let next = add(add(release, ahead)?, separation(task(id)?)?)?;
+        // Where no job of the task has read yet, its first one does.
+        release = next.max(task(id)?.offset.saturating_sub(start));
+        before = id;
+    }
+    add(release, response(before)?)
+}
+
+/// The longest time between two releases; `None` if there may be a last one.
+fn separation(task: &Task) -> Option<Span> {
+    match task.arrival {
+        Arrival::Periodic => Some(task.period),
+        Arrival::Sporadic => add(task.period, task.period),
+        Arrival::Releases(_) => None,
+    }
+}
+
+/// How long after the release of a job of `first` a job of `second` can be released that starts before the completion of the
+/// former; `None` if only the response time bounds it.
+fn lead(first: TaskId, second: TaskId, known: Known<'_>) -> Option<Span> {
+    let (traits, bound) = known.rules?;
+    let cpu = bound.get(first.index())?.cpus();
+    let is_one_cpu = cpu.len() == 1 && bound.get(second.index())?.cpus() == cpu;
+    let set = known.set;
+    let (one, other) = (
+        set.tasks.get(first.index())?,
+        set.tasks.get(second.index())?,
+    );
+    // A job of the first is ready from its arrival to its completion, and one that starts meanwhile goes before it.
+    let is_always_ready =
+        suspension(one).is_zero() && !has_jitter(set) && set.first_locking().is_none();
+    if !traits.is_greedy() || !is_one_cpu || !is_always_ready {
+        return None;
+    }
+    if is_fp(traits) {
+        let priorities = set.priorities();
+        let goes_first = priorities[first.index()] < priorities[second.index()];
+        return goes_first.then_some(Span::ZERO);
+    }
+    if is_edf(traits) {
+        let lead = one.deadline.saturating_sub(other.deadline);
+        let response = known.responses.get(first.index()).copied().flatten();
+        return Some(response.map_or(lead, |response| lead.min(response)));
+    }
+    None
+}
+
+fn add(one: Span, other: Span) -> Option<Span> {
+    let sum = one.as_ns().checked_add(other.as_ns()).map(Span::from_ns)?;
+    (sum <= Span::MAX).then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::{CpuId, Order, Priority};
+
+    const MS: fn(u64) -> Span = Span::from_ms;
+
+    /// Two tasks of one chain on one CPU, released every 10 ms and every 20 ms.
+    fn pair() -> TaskSet {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let task = |name, period| Task::periodic(name, MS(1), MS(period), cpu);
+        let mut set = TaskSet::new("", 1, vec![task("a", 10), task("b", 20)]);
+        set.chains.push(Chain {
+            name: "ab".into(),
+            tasks: set.iter().map(|(id, _)| id).collect(),
+            reaction: None,
+            age: None,
+        });
+        set
+    }
+
+    fn bound(set: &TaskSet, order: Option<Order>) -> Option<Span> {
+        let responses = [Some(MS(3)), Some(MS(25))];
+        let traits = order.map(|order| PolicyTraits {
+            order,
+            placement: shiftwork_model::Placement::Partitioned,
+            preemption: shiftwork_model::Preemption::AtEvents,
+            invariant: shiftwork_model::Invariant::Packed,
+            affinities: shiftwork_model::Affinities::Any,
+            budgets: shiftwork_model::Budgets::OfJobs,
+            machines: shiftwork_model::Machines::KernelOrAgent,
+            structure: None,
+            role: shiftwork_model::Role::Reference,
+        });
+        let own: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+        let known = Known {
+            set,
+            responses: &responses,
+            rules: traits.as_ref().map(|traits| (traits, own.as_slice())),
+        };
+        chain_bound(&set.chains[0], known)
+    }
+
+    #[test]
+    fn bound_without_rules_is_the_sum_of_periods_and_responses() {
+        assert_eq!(bound(&pair(), None), Some(MS(10 + 3 + 20 + 25)));
+    }
+
+    #[test]
+    fn bound_of_sporadic_tasks_counts_two_periods() {
+        let mut set = pair();
+        set.tasks[1].arrival = Arrival::Sporadic;
+        assert_eq!(bound(&set, None), Some(MS(10 + 3 + 40 + 25)));
+        set.tasks[1].arrival = Arrival::Releases(Vec::new());
+        assert_eq!(bound(&set, None), None);
+    }
+
+    #[test]
+    fn bound_counts_an_offset_that_is_longer_than_all_before() {
+        let mut set = pair();
+        set.tasks[0].offset = MS(5);
+        set.tasks[1].offset = MS(100);
+        assert_eq!(bound(&set, None), Some(MS(95 + 25)));
+    }
+
+    #[test]
+    fn task_that_goes_before_its_successor_passes_data_on_at_its_release() {
+        let fp = Some(Order::FixedPriority);
+        assert_eq!(bound(&pair(), fp), Some(MS(10 + 20 + 25)));
+        let mut set = pair();
+        set.tasks[0].priority = Priority::new(2);
+        set.tasks[1].priority = Priority::new(1);
+        assert_eq!(bound(&set, fp), Some(MS(10 + 3 + 20 + 25)));
+        assert_eq!(bound(&pair(), Some(Order::Edf)), Some(MS(10 + 20 + 25)));
+        let mut set = pair();
+        set.tasks[0].deadline = MS(22);
+        assert_eq!(bound(&set, Some(Order::Edf)), Some(MS(10 + 2 + 20 + 25)));
+        set.tasks[0].priority = None;
+        assert_eq!(bound(&set, fp), Some(MS(10 + 3 + 20 + 25)));
+    }
+}

@@ -1,0 +1,351 @@
+//! Reaction times and data ages of cause-effect chains, from the records of a run.
+
+use serde_json::{Value, json};
+use shiftwork_model::{Chain, Instant, JobId, RecordKind, Recorder, Span, TaskId, TaskSet};
+
+/// Times from a read of the first task of a chain to an effect of its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndToEnd {
+    /// Number of times that ended by the horizon.
+    pub samples: u64,
+    /// The longest of them; `None` without samples.
+    pub max: Option<Span>,
+    /// The length up to the horizon of the longest that had not ended by then; `None` if there is none.
+    pub pending: Option<Span>,
+    /// The longest that is wanted; `None` if any is.
+    pub wanted: Option<Span>,
+}
+
+impl EndToEnd {
+    /// Whether none was longer than wanted, including those that had not ended; `None` if any length is wanted.
+    pub fn is_met(&self) -> Option<bool> {
+        let wanted = self.wanted?;
+        Some(
+            self.max
+                .max(self.pending)
+                .is_none_or(|longest| longest <= wanted),
+        )
+    }
+
+    fn add(&mut self, samples: u64, longest: Span) {
+        self.samples += samples;
+        self.max = self.max.max(Some(longest));
+    }
+
+    fn to_json(self) -> Value {
+        let ns = |span: Option<Span>| span.map(Span::as_ns);
+        json!({
+            "max_ns": ns(self.max),
+            "samples": self.samples,
+            "pending_ns": ns(self.pending),
+            "wanted_ns": ns(self.wanted),
+            "met": self.is_met(),
+        })
+    }
+}
+
+/// The summary of one chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainSummary {
+    /// The name of the chain.
+    pub name: String,
+    /// Reaction times, one for each read of the first task but the first: from the read before it, which an event
+    /// just misses, to the first output of the last task that rests on it or a later one.
+    pub reaction: EndToEnd,
+    /// Data ages, one for each output of the last task that rests on a read and was replaced.
+    pub age: EndToEnd,
+}
+
+impl ChainSummary {
+    /// Whether one of the requirements was not met.
+    pub fn is_violated(&self) -> bool {
+        [self.reaction, self.age]
+            .iter()
+            .any(|times| times.is_met() == Some(false))
+    }
+
+    /// One item of the list under the key `chains` of `simulate --json`.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "reaction": self.reaction.to_json(),
+            "age": self.age.to_json(),
+        })
+    }
+}
+
+/// Follows the data of all chains of a task set.
+///
+/// Definitions are those of [`Chain`]. A job reads at the first instant after which it executes. What happens at one
+/// instant is taken together: a read sees what is written at its instant, in whatever order the records are. A job of which
+/// the records have no start writes nothing.
+///
+/// # Cost
+/// Memory for each task of a chain, none for jobs. At each instant at which a task of a chain starts or completes a job,
+/// time for each task of the chain.
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    now: Instant,
+    /// Per task; empty if there are no chains.
+    tasks: Vec<Member>,
+    /// Tasks that started or completed a job at this instant; they may repeat.
+    changed: Vec<TaskId>,
+    flows: Vec<Flow>,
+}
+
+/// What is followed of a task.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    /// The chains that it is part of, as indices.
+    chains: Vec<usize>,
+    /// The last job that was dispatched; 0 before.
+    job: u64,
+    /// When it began to execute; `None` if it did not yet, or is over.
+    start: Option<Instant>,
+    /// Number of CPUs that it is on; within an instant there may be two.
+    cpus: usize,
+    /// When the jobs started that completed at this instant.
+    completed: Vec<Instant>,
+}
+
+/// A read of the first task, from 1.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    number: u64,
+    read: Instant,
+}
+
+/// The data of one chain.
+#[derive(Clone, Debug)]
+struct Flow {
+    name: String,
+    links: Vec<Link>,
+    /// Reads of the first task so far.
+    reads: u64,
+    /// The last read to which events are not answered: the one on which the present output rests, or the first.
+    unanswered: Option<Sample>,
+    reaction: EndToEnd,
+    age: EndToEnd,
+}
+
+/// One task of a chain.
+#[derive(Clone, Debug)]
+struct Link {
+    task: TaskId,
+    /// What its running job has read.
+    held: Option<Sample>,
+    /// What it wrote last.
+    written: Option<Sample>,
+}
+
+impl Recorder for Chains {
+    #[inline]
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        if !self.tasks.is_empty() {
+            self.follow(at, kind);
+        }
+    }
+}
+
+impl Chains {
+    /// For a run of this task set.
+    pub(crate) fn new(set: &TaskSet) -> Self {
+        let mut tasks = match set.chains.is_empty() {
+            true => Vec::new(),
+            false => vec![Member::default(); set.tasks.len()],
+        };
+        for (index, chain) in set.chains.iter().enumerate() {
+            for task in &chain.tasks {
+                tasks[task.index()].chains.push(index);
+            }
+        }
+        Self {
+            now: Instant::ZERO,
+            tasks,
+            changed: Vec::new(),
+            flows: set.chains.iter().map(Flow::of).collect(),
+        }
+    }
+
+    /// Ends the run at `horizon`. A completion exactly at the horizon counts.
+    pub(crate) fn finish(mut self, horizon: Instant) -> Vec<ChainSummary> {
+        self.settle();
+        let flows = self.flows.into_iter();
+        flows.map(|flow| flow.finish(horizon)).collect()
+    }
+
+    fn follow(&mut self, at: Instant, kind: &RecordKind) {
+        if at != self.now {
+            self.settle();
+            self.now = at;
+        }
+        match *kind {
+            RecordKind::Switched { from, to, .. } => {
+                if let Some(job) = from {
+                    self.leave_cpu(job);
+                }
+                if let Some(job) = to {
+                    self.enter_cpu(job);
+                }
+            }
+            RecordKind::Completed { job } => {
+                let started = self.current(job).and_then(|task| {
+                    task.cpus = 0;
+                    let start = task.start.take()?;
+                    task.completed.push(start);
+                    Some(())
+                });
+                self.changed.extend(started.map(|()| job.task));
+            }
+            RecordKind::Left { task } => {
+                if let Some(task) = self.member(task) {
+                    task.start = None;
+                    task.cpus = 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The task, if it is part of a chain.
+    fn member(&mut self, task: TaskId) -> Option<&mut Member> {
+        let member = self.tasks.get_mut(task.index())?;
+        (!member.chains.is_empty()).then_some(member)
+    }
+
+    /// The task of the job, if the job was dispatched last and the task is part of a chain.
+    fn current(&mut self, job: JobId) -> Option<&mut Member> {
+        let member = self.member(job.task)?;
+        (member.job == job.number).then_some(member)
+    }
+
+    fn enter_cpu(&mut self, job: JobId) {
+        let now = self.now;
+        let Some(task) = self.member(job.task) else {
+            return;
+        };
+        if task.job != job.number {
+            task.job = job.number;
+            task.start = None;
+            task.cpus = 0;
+        }
+        task.cpus += 1;
+        if task.start.is_none() {
+            task.start = Some(now);
+            self.changed.push(job.task);
+        }
+    }
+
+    /// A job that leaves its CPU at the instant at which it came there has not started.
+    fn leave_cpu(&mut self, job: JobId) {
+        let now = self.now;
+        if let Some(task) = self.current(job) {
+            task.cpus = task.cpus.saturating_sub(1);
+            if task.cpus == 0 && task.start == Some(now) {
+                task.start = None;
+            }
+        }
+    }
+
+    /// Passes the data on in all chains with a task that started or completed a job at this instant.
+    fn settle(&mut self) {
+        let mut chains: Vec<usize> = Vec::new();
+        for task in &self.changed {
+            chains.extend(&self.tasks[task.index()].chains);
+        }
+        chains.sort_unstable();
+        chains.dedup();
+        for chain in chains {
+            self.flows[chain].settle(self.now, &self.tasks);
+        }
+        for task in self.changed.drain(..) {
+            self.tasks[task.index()].completed.clear();
+        }
+    }
+}
+
+impl Flow {
+    fn of(chain: &Chain) -> Self {
+        let link = |&task| Link {
+            task,
+            held: None,
+            written: None,
+        };
+        let times = |wanted| EndToEnd {
+            wanted,
+            ..EndToEnd::default()
+        };
+        Self {
+            name: chain.name.clone(),
+            links: chain.tasks.iter().map(link).collect(),
+            reads: 0,
+            unanswered: None,
+            reaction: times(chain.reaction),
+            age: times(chain.age),
+        }
+    }
+
+    /// Takes what happened at `now`, from the first task to the last: a read sees what the task before wrote.
+    fn settle(&mut self, now: Instant, tasks: &[Member]) {
+        for place in 0..self.links.len() {
+            let member = &tasks[self.links[place].task.index()];
+            for &start in &member.completed {
+                if start == now {
+                    self.links[place].held = self.read(place, now);
+                }
+                let sample = self.links[place].held.take();
+                self.write(place, sample, now);
+            }
+            if member.start == Some(now) {
+                self.links[place].held = self.read(place, now);
+            }
+        }
+    }
+
+    /// What the task at this place reads.
+    fn read(&mut self, place: usize, now: Instant) -> Option<Sample> {
+        match place.checked_sub(1) {
+            Some(before) => self.links[before].written,
+            None => {
+                self.reads += 1;
+                let sample = Sample {
+                    number: self.reads,
+                    read: now,
+                };
+                self.unanswered.get_or_insert(sample);
+                Some(sample)
+            }
+        }
+    }
+
+    fn write(&mut self, place: usize, sample: Option<Sample>, now: Instant) {
+        let before = std::mem::replace(&mut self.links[place].written, sample);
+        let (Some(sample), true) = (sample, place + 1 == self.links.len()) else {
+            return;
+        };
+        if let Some(before) = before {
+            self.age.add(1, now.late_since(before.read));
+        }
+        if let Some(waiting) = self.unanswered.replace(sample)
+            && waiting.number < sample.number
+        {
+            let reactions = sample.number - waiting.number;
+            self.reaction.add(reactions, now.late_since(waiting.read));
+        }
+    }
+
+    fn finish(mut self, horizon: Instant) -> ChainSummary {
+        let until_horizon = |sample: Sample| horizon.late_since(sample.read);
+        let output = self.links.last().and_then(|link| link.written);
+        self.reaction.pending = self.unanswered.map(until_horizon);
+        self.age.pending = output.map(until_horizon);
+        ChainSummary {
+            name: self.name,
+            reaction: self.reaction,
+            age: self.age,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
