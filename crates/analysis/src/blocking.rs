@@ -3,10 +3,10 @@
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
 use shiftwork_model::{
-    CpuId, Order, Phase, Placement, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet, Work,
+    CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet, Work,
 };
 
-use crate::stand_ins::has_jitter;
+use crate::policy::{is_edf, is_fp, is_partitioned};
 use crate::suspensions::suspends;
 
 /// For what part of its execution time a job holds a mutex, `[from, to)`.
@@ -18,19 +18,19 @@ struct Holding {
 
 /// For how long less urgent jobs that hold mutexes may keep a job of each task from its CPU, at most.
 ///
-/// `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each CPU is scheduled alone,
+/// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each CPU is scheduled alone,
 /// all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested mutexes have the same one
-/// and are unlocked in reverse, no job locks any when it has executed all, no task suspends itself or has jitter, no change
+/// and are unlocked in reverse, no job locks any when it has executed all, no task suspends itself, no change
 /// is timed, and no tasks wait for each other for ever.
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks.
 pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
-    let is_ranked = matches!(policy.order, Order::Edf | Order::FixedPriority);
+    let is_ranked = is_edf(policy) || is_fp(policy);
     if !is_ranked || !policy.is_greedy() || !is_each_cpu_alone(set, policy) {
         return None;
     }
-    if suspends(set) || has_jitter(set) || !set.actions.is_empty() || set.deadlock().is_some() {
+    if suspends(set) || !set.actions.is_empty() || set.deadlock().is_some() {
         return None;
     }
     if set.tasks.iter().any(locks_at_the_end) {
@@ -39,7 +39,7 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let shared = shared(set)?;
     let holdings = set.tasks.iter().map(|task| holdings(task, &shared));
     let holdings: Vec<Vec<Holding>> = holdings.collect::<Option<_>>()?;
-    let levels = levels(set, policy.order);
+    let levels = levels(set, policy);
     let ceilings = ceilings(set, &levels, &shared)?;
     let blocked = set.tasks.iter().zip(&levels).map(|(task, &level)| {
         let cpus = task.affinity.cpus().iter();
@@ -100,19 +100,17 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
 /// Whether jobs on different CPUs never compete for one.
 fn is_each_cpu_alone(set: &TaskSet, policy: &PolicyTraits) -> bool {
     let is_bound = |task: &Task| task.only_cpu().is_some();
-    matches!(policy.placement, Placement::Partitioned)
-        || set.platform.cpus == 1
-        || set.tasks.iter().all(is_bound)
+    is_partitioned(policy) || set.platform.cpus == 1 || set.tasks.iter().all(is_bound)
 }
 
 /// By what a job of each task may delay others: its priority, or its relative deadline; the least first.
-fn levels(set: &TaskSet, order: Order) -> Vec<u64> {
-    match order {
-        Order::FixedPriority => {
+fn levels(set: &TaskSet, policy: &PolicyTraits) -> Vec<u64> {
+    match is_fp(policy) {
+        true => {
             let priorities = set.priorities();
             priorities.iter().map(|own| own.number().into()).collect()
         }
-        _ => set.tasks.iter().map(|task| task.deadline.as_ns()).collect(),
+        false => set.tasks.iter().map(|task| task.deadline.as_ns()).collect(),
     }
 }
 

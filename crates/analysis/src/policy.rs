@@ -44,6 +44,11 @@ pub(crate) fn is_zero_laxity(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.order == Order::ZeroLaxity
 }
 
+/// Whether each CPU has a scheduler of its own.
+pub(crate) const fn is_partitioned(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && matches!(policy.placement, Placement::Partitioned)
+}
+
 /// Whether each part has a scheduler of its own.
 pub(crate) const fn is_packed(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.placement.is_packed()

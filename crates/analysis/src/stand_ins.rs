@@ -38,7 +38,8 @@ impl StandIns {
             return Self::Same;
         }
         if set.first_locking().is_some() {
-            return match blocking(set, policy) {
+            let blocked = (!has_jitter(set)).then(|| blocking(set, policy)).flatten();
+            return match blocked {
                 Some(blocked) => Self::Other(Box::new(Others {
                     set: unblocked(set, &blocked),
                     delays: vec![Span::ZERO; set.tasks.len()],

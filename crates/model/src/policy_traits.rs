@@ -93,6 +93,11 @@ impl Order {
         }
     }
 
+    /// Whether jobs are ranked by fixed priorities, and deadlines do not matter.
+    pub const fn is_by_priority(self) -> bool {
+        matches!(self, Self::FixedPriority)
+    }
+
     /// What jobs are compared by, for people.
     pub const fn ranks_by(self) -> &'static str {
         match self {

@@ -184,6 +184,7 @@ fn a_key_of_tasks_is_named_where_tasks_are_read_and_written() {
             // Timed changes, chains and the file itself have keys of the same names.
             "taskset/src/file/action.rs",
             "taskset/src/file/chain.rs",
+            "taskset/src/file/resource.rs",
             "taskset/src/file/mod.rs",
             "taskset/src/file/task.rs",
             // Which keys are times, and have to be whole ticks.

@@ -23,12 +23,12 @@ struct Rank {
 impl Rank {
     /// The more urgent of both in what the order compares; the rest of this one.
     fn raised_to(self, other: Self, order: Order) -> Self {
-        match order {
-            Order::FixedPriority => Self {
+        match order.is_by_priority() {
+            true => Self {
                 priority: self.priority.min(other.priority),
                 ..self
             },
-            _ => Self {
+            false => Self {
                 deadline: self.deadline.min(other.deadline),
                 ..self
             },
@@ -230,9 +230,9 @@ impl<R: Recorder> Engine<'_, R> {
         );
         // A job that is not ready, or becomes so at this instant, brings its rank along.
         if self.tasks[id.index()].stage == Stage::Ready && !self.arrivals.contains(&id) {
-            let event = match self.order {
-                Order::FixedPriority => Event::SetPriority(id, priority),
-                _ => Event::SetDeadline(id, deadline),
+            let event = match self.order.is_by_priority() {
+                true => Event::SetPriority(id, priority),
+                false => Event::SetDeadline(id, deadline),
             };
             self.notify_policy(event, cause);
         }

@@ -48,7 +48,7 @@ fn costs_may_grow_until_a_sum_is_full() {
 /// Suspensions stay as long as they are, and sections that hold a mutex grow with the costs.
 #[test]
 fn what_jobs_do_beside_executing_is_scaled_as_it_should() {
-    let ns = Span::from_ns;
+    let ms = Span::from_ms;
     let (lock, unlock) = (
         Phase::Lock(ResourceId::from_index(0)),
         Phase::Unlock(ResourceId::from_index(0)),
@@ -58,7 +58,7 @@ fn what_jobs_do_beside_executing_is_scaled_as_it_should() {
         largest_factor(set, &mut bind, Criterion::Hard, STEPS).map(|factor| factor.to_string())
     };
     let mut sleepy = set(1, &[(1, 4, 4, "0")]);
-    sleepy.tasks[0].work = Work::Phases(vec![Phase::Run(ns(1)), Phase::Sleep(ns(1))]);
+    sleepy.tasks[0].work = Work::Phases(vec![Phase::Run(ms(1)), Phase::Sleep(ms(1))]);
     assert_eq!(factor(&sleepy).as_deref(), Some("3"), "3 + 1 in 4");
     let mut sharing = set(1, &[(1, 4, 4, "0"), (2, 100, 100, "0")]);
     for task in &mut sharing.tasks {
