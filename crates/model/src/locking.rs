@@ -50,7 +50,7 @@ impl TaskSet {
     /// with guard locks.
     ///
     /// # Cost
-    /// The square of the number of nested locks if mutexes are locked in one order. Otherwise at most [`STEPS`] steps of a
+    /// The square of the number of nested locks if mutexes are locked in one order. Otherwise at most 100,000 steps of a
     /// search; where these do not suffice, tasks that hold mutexes in common count too.
     pub fn deadlock(&self) -> Option<Vec<NestedLock>> {
         let mut requests = requests(self);
