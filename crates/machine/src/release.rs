@@ -96,10 +96,12 @@ impl ReleasePattern {
     }
 
     /// The next release; [`Instant::NEVER`] if there is none.
+    #[inline]
     pub fn next(&self) -> Instant {
-        self.jitter
-            .as_ref()
-            .map_or(self.arrival, |jitter| jitter.release)
+        match &self.jitter {
+            Some(jitter) => jitter.release,
+            None => self.arrival,
+        }
     }
 
     /// The arrival of the job of the next release; [`Instant::NEVER`] if there is none.
@@ -109,6 +111,7 @@ impl ReleasePattern {
 
     /// Advances past the next release. `period` is the minimum separation of its arrival and the one after it; listed
     /// instants do not depend on it.
+    #[inline]
     pub fn advance(&mut self, task: &Task, period: Span) {
         match (&mut self.kind, &task.arrival) {
             (Kind::Listed(behind), Arrival::Releases(instants)) => {
