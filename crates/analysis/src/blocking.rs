@@ -18,10 +18,10 @@ struct Holding {
 
 /// For how long less urgent jobs that hold mutexes may keep a job of each task from its CPU, at most.
 ///
-/// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each CPU is scheduled alone,
-/// all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested mutexes have the same one
-/// and are unlocked in reverse, no job locks any when it has executed all, no task suspends itself, no change
-/// is timed, and no tasks wait for each other for ever.
+/// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each
+/// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
+/// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
+/// itself, no change is timed, and no tasks wait for each other for ever.
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks.

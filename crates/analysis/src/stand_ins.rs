@@ -73,7 +73,7 @@ impl StandIns {
     /// What stands for the tasks under such a policy where it binds them to these CPUs; those beyond the end of the list
     /// to their own. On one CPU, EDF is late by no more than the most by which the demand in some time exceeds it, and the
     /// demand of tasks with jitter is that of tasks with earlier deadlines.
-    pub(crate) fn where_bound(set: &TaskSet, policy: &PolicyTraits, bound: &[Affinity]) -> Self {
+    pub fn where_bound(set: &TaskSet, policy: &PolicyTraits, bound: &[Affinity]) -> Self {
         let is_on_one_cpu = |(id, task): (TaskId, &Task)| {
             let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
             affinity.cpus().len() == 1

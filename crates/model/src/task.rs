@@ -214,6 +214,22 @@ impl Task {
         }
     }
 
+    /// For how long a job executes at most, by what it really does.
+    pub fn longest_run(&self) -> Span {
+        match &self.work {
+            Work::Cost => self.cost,
+            Work::Constant(run) | Work::Uniform(_, run) => *run,
+            Work::Trace(runs) => runs.iter().copied().max().unwrap_or(Span::ZERO),
+            Work::Phases(phases) => {
+                let runs = phases.iter().map(|phase| match phase {
+                    Phase::Run(run) => *run,
+                    Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => Span::ZERO,
+                });
+                runs.fold(Span::ZERO, |sum, run| (sum + run).min(Span::MAX))
+            }
+        }
+    }
+
     /// Whether its jobs lock mutexes.
     pub fn locks(&self) -> bool {
         let Work::Phases(phases) = &self.work else {

@@ -295,8 +295,8 @@ impl fmt::Display for Decision {
 /// under a policy that binds tasks more narrowly than they ask, if the tasks would fit their own
 /// affinities.
 ///
-/// Where jobs have to wait, as they have jitter or suspend themselves, [others stand for the tasks](crate::stand_ins). If
-/// those are not admitted, or none are known under the policy, nothing is promised.
+/// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
+/// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let decision = admit_at_once(set, bound, terms);
     match StandIns::where_bound(set, &terms.policy, bound) {

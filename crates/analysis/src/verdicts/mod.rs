@@ -39,7 +39,7 @@ pub use scale::{Factor, largest_factor};
 pub use under::{Account, Charged, Price, Table, analyse_under, under_overheads};
 pub use words::{Names, decimal, fraction, witness};
 
-use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet, Work};
+use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet};
 
 use crate::affinity::Feasibility;
 use crate::{Demand, Witness};
@@ -179,22 +179,11 @@ pub struct Analysis {
 /// time on, and never longer than their cost. For tasks with jitter, or with suspensions within jobs, others stand: see
 /// [`stand_ins`](crate::stand_ins).
 pub fn left_out(set: &TaskSet) -> Vec<String> {
-    use shiftwork_model::{Change, Frequency, Phase, Share};
+    use shiftwork_model::{Change, Frequency, Share};
     let mut found = Vec::new();
     for task in &set.tasks {
         let name = &task.name;
-        let longest = match &task.work {
-            Work::Cost => task.cost,
-            Work::Constant(work) | Work::Uniform(_, work) => *work,
-            Work::Trace(list) => list.iter().copied().max().unwrap_or(Span::ZERO),
-            Work::Phases(phases) => {
-                let runs = phases.iter().map(|phase| match phase {
-                    Phase::Run(span) => span.as_ns(),
-                    Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => 0,
-                });
-                Span::from_ns(runs.fold(0, u64::saturating_add))
-            }
-        };
+        let longest = task.longest_run();
         if longest > task.cost {
             let cost = task.cost;
             found.push(format!(

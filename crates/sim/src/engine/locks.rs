@@ -63,6 +63,8 @@ struct Held {
 pub(crate) struct Locks {
     mutexes: Vec<Mutex>,
     tasks: Vec<Held>,
+    /// Mutexes that are unlocked at once; empty between steps.
+    free: Vec<ResourceId>,
 }
 
 impl Locks {
@@ -87,6 +89,7 @@ impl Locks {
         Some(Self {
             mutexes: mutexes.collect(),
             tasks: vec![Held::default(); set.tasks.len()],
+            free: Vec::new(),
         })
     }
 }
@@ -136,7 +139,7 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn unlock(&mut self, now: Instant, cpu: CpuId, job: JobId, first: ResourceId) {
         let id = job.task;
         let mut next = Some(first);
-        let mut free = Vec::new();
+        let mut free = std::mem::take(&mut self.locks.as_mut().expect(LOCKS).free);
         while let Some(resource) = next {
             self.held(id).mutexes.retain(|(held, _)| *held != resource);
             self.mutex(resource).holder = None;
@@ -157,9 +160,10 @@ impl<R: Recorder> Engine<'_, R> {
             self.tasks[id.index()].stage = Stage::Idle;
         }
         self.renew_rank(now, id, Some(cpu));
-        for resource in free {
+        for resource in free.drain(..) {
             self.hand_over(now, cpu, resource);
         }
+        self.locks.as_mut().expect(LOCKS).free = free;
         if is_complete {
             self.tasks[id.index()].stage = Stage::Ready;
             self.complete(now, id, cpu);

@@ -1,8 +1,6 @@
 //! The `[[resource]]` tables of a task-set file: mutexes, and the mistakes in how tasks use them.
 
-use shiftwork_model::{
-    OnOverrun, Phase, Protocol, Resource, ResourceId, Span, Task, TaskSet, Work,
-};
+use shiftwork_model::{OnOverrun, Phase, Protocol, Resource, ResourceId, TaskSet};
 
 use crate::error::{LockWhileHolding, TasksetError};
 use crate::keys::{Key, Takes, may, must, words};
@@ -133,7 +131,8 @@ pub(super) fn check_phases(
 pub(super) fn check(file: &Table<'_>, set: &TaskSet) {
     let values = file.items("task");
     for (value, task) in values.iter().zip(&set.tasks) {
-        if let Some(longest) = throttled(task) {
+        let longest = task.longest_run();
+        if task.locks() && task.on_overrun == OnOverrun::Throttle && longest > task.cost {
             value.report(TasksetError::ThrottledWithLocks {
                 place: value.place(),
                 task: task.name.clone(),
@@ -156,18 +155,4 @@ pub(super) fn check(file: &Table<'_>, set: &TaskSet) {
             locks: locks.collect(),
         });
     }
-}
-
-/// How long the jobs of a task run that locks mutexes and whose jobs may be throttled.
-fn throttled(task: &Task) -> Option<Span> {
-    let Work::Phases(phases) = &task.work else {
-        return None;
-    };
-    let runs = phases.iter().map(|phase| match phase {
-        Phase::Run(run) => *run,
-        Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => Span::ZERO,
-    });
-    let longest = runs.fold(Span::ZERO, |sum, run| (sum + run).min(Span::MAX));
-    let may_be = task.locks() && task.on_overrun == OnOverrun::Throttle && longest > task.cost;
-    may_be.then_some(longest)
 }

@@ -23,8 +23,8 @@ pub(super) const JOBS_MAX: u128 = 5_000;
 /// found; returns the policies with what was seen.
 ///
 /// All tasks release together and then every period, and every job takes its whole cost. Sporadic tasks
-/// may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's definition and nothing of how
-/// it is built judges the schedule; one that it rejects shows nothing.
+/// may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's
+/// definition and nothing of how it is built judges the schedule; one that it rejects shows nothing.
 pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
     let strict = strictest(set);
     let mut examples = Vec::new();

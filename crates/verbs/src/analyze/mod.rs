@@ -1,8 +1,8 @@
 //! What is guaranteed of a task set, under every policy, and which test shows it.
 //!
 //! `candidate.rs` finds out where each policy binds the tasks, `found.rs` asks the analysis and gives the
-//! answer, `chains.rs` bounds cause-effect chains, `proposal.rs` proposes affinities, `remedy.rs` searches for what would make it yes, `price.rs` says what
-//! overheads are charged, and `json.rs` is what programs read. Two files simulate (`simulated.rs`: a simulation that is
+//! answer, `chains.rs` bounds cause-effect chains, `proposal.rs` proposes affinities, `remedy.rs` searches for what
+//! would make it yes, `price.rs` says what overheads are charged, and `json.rs` is what programs read. Two files simulate (`simulated.rs`: a simulation that is
 //! checked): `counterexample.rs` where no test decides, `as_written.rs` for the releases that the file states.
 
 mod as_written;

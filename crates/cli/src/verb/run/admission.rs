@@ -24,7 +24,7 @@ pub fn online(
     let terms = Terms::of(&entry.traits, set)?;
     let cpus = entry.traits.serving(set.platform.all());
     // The same tasks stand for these as when they were admitted.
-    let claims = match StandIns::of(set, &entry.traits) {
+    let claims = match StandIns::where_bound(set, &entry.traits, bound) {
         StandIns::Other(others) => claims(&others.set, bound),
         StandIns::Same | StandIns::Unknown => claims(set, bound),
     };
