@@ -182,7 +182,7 @@ fn holdings(task: &Task, shared: &[bool]) -> Option<Vec<Holding>> {
                 }
                 last.to = now;
             }
-            Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => {}
+            Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {}
         }
     }
     open.is_empty().then_some(all)

@@ -1,4 +1,4 @@
-//! Upper bounds on the reaction time and data age of cause-effect chains.
+//! Upper bounds on the reaction time, data age and end-to-end latency of cause-effect chains.
 //!
 //! They hold under any policy for which the response times of the tasks are bounded, also where a bound is beyond a
 //! period. `docs/theory/chains.md` has the proof.
@@ -8,6 +8,7 @@ use shiftwork_model::{Affinity, Arrival, Chain, PolicyTraits, Span, Task, TaskId
 use crate::policy::{is_edf, is_fp};
 use crate::stand_ins::has_jitter;
 use crate::suspensions::suspension;
+use crate::triggers::Streams;
 
 /// What is known of a task set under a policy.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +45,22 @@ pub fn chain_bound(chain: &Chain, known: Known<'_>) -> Option<Span> {
     // The latest release of the job that passes the data on, counted from the event.
     let mut release = separation(task(first)?)?;
     let mut before = first;
+    // Whether each task so far is triggered by the output of the one before.
+    let mut all_follow = true;
     for &id in after {
-        let ahead = lead(before, id, known).unwrap_or(response(before)?);
-        let next = add(add(release, ahead)?, separation(task(id)?)?)?;
+        all_follow &= is_released_by_output(set, before, id);
+        let next = match task(id)?.trigger() {
+            // Its next job is released with the output.
+            Some(_) if follows(set, before, id) => add(release, response(before)?)?,
+            Some(_) if all_follow => {
+                let arrival = latest_arrival(set, responses, first, id)?;
+                add(separation(task(first)?)?, arrival)?
+            }
+            _ => {
+                let ahead = lead(before, id, known).unwrap_or(response(before)?);
+                add(add(release, ahead)?, separation(task(id)?)?)?
+            }
+        };
         // Where no job of the task has read yet, its first one does.
         release = next.max(task(id)?.offset.saturating_sub(start));
         before = id;
@@ -54,12 +68,67 @@ pub fn chain_bound(chain: &Chain, known: Known<'_>) -> Option<Span> {
     add(release, response(before)?)
 }
 
+/// Whether each job of `before` releases one of `after` when it completes, and nothing else does.
+fn follows(set: &TaskSet, before: TaskId, after: TaskId) -> bool {
+    let trigger = set.tasks.get(after.index()).and_then(Task::trigger);
+    let is_alone = trigger.is_some_and(|trigger| trigger.sources == [before]);
+    is_alone && is_released_by_output(set, before, after)
+}
+
+/// Whether each job of `before` triggers `after` when it completes, and no trigger is lost.
+fn is_released_by_output(set: &TaskSet, before: TaskId, after: TaskId) -> bool {
+    let trigger = set.tasks.get(after.index()).and_then(Task::trigger);
+    trigger.is_some_and(|trigger| trigger.queue.is_none())
+        && set.triggered_at_completion(before).any(|id| id == after)
+}
+
+/// An upper bound on the end-to-end latency of a chain in which each task triggers the next; `None` if a response time that
+/// it needs is not bounded, or nothing is known of when its jobs arrive.
+///
+/// The job of the last task arrives so much later than a job of the task that arrives by time and that it stems from. If
+/// that is the first of the chain, the latency is counted from there. Otherwise it is no longer than the responses of the
+/// chain's tasks, of which each has no other source.
+pub fn latency_bound(chain: &Chain, set: &TaskSet, responses: &[Option<Span>]) -> Option<Span> {
+    let response = |id: TaskId| *responses.get(id.index())?;
+    let (&first, &last) = (chain.tasks.first()?, chain.tasks.last()?);
+    if !chain.is_triggered(set) {
+        return None;
+    }
+    let is_alone = |id: &TaskId| {
+        let trigger = set.tasks[id.index()].trigger();
+        trigger.is_some_and(|trigger| trigger.sources.len() == 1)
+    };
+    if chain.tasks[1..].iter().all(is_alone) {
+        let mut sum = Span::ZERO;
+        for &id in &chain.tasks {
+            sum = add(sum, response(id)?)?;
+        }
+        return Some(sum);
+    }
+    let arrival = latest_arrival(set, responses, first, last)?;
+    add(arrival, response(last)?)
+}
+
+/// How long after the arrival of a job of `first` the jobs of `last` that stem from it arrive; `None` if nothing is known, or
+/// `first` does not arrive by time.
+fn latest_arrival(
+    set: &TaskSet,
+    responses: &[Option<Span>],
+    first: TaskId,
+    last: TaskId,
+) -> Option<Span> {
+    let streams = Streams::of(set)?;
+    let lag = streams.lag(set, last, first)?;
+    let latest = streams.latest(responses)?;
+    add(lag, *latest.get(last.index())?)
+}
+
 /// The longest time between two releases; `None` if there may be a last one.
 fn separation(task: &Task) -> Option<Span> {
     match task.arrival {
         Arrival::Periodic => Some(task.period),
         Arrival::Sporadic => add(task.period, task.period),
-        Arrival::Releases(_) => None,
+        Arrival::Releases(_) | Arrival::Triggered(_) => None,
     }
 }
 
@@ -115,6 +184,7 @@ mod tests {
             tasks: set.iter().map(|(id, _)| id).collect(),
             reaction: None,
             age: None,
+            latency: None,
         });
         set
     }

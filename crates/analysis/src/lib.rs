@@ -37,6 +37,7 @@ pub mod stand_ins;
 mod steps;
 pub mod suspensions;
 mod task;
+mod triggers;
 pub mod uniprocessor;
 pub mod verdicts;
 mod witness;

@@ -37,6 +37,9 @@ impl StandIns {
         if !waits(set) {
             return Self::Same;
         }
+        if set.first_triggered().is_some() {
+            return Self::Unknown;
+        }
         if set.first_locking().is_some() {
             let blocked = (!has_jitter(set)).then(|| blocking(set, policy)).flatten();
             return match blocked {
@@ -78,7 +81,8 @@ impl StandIns {
             let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
             affinity.cpus().len() == 1
         };
-        let is_alone = !suspends(set) && set.first_locking().is_none();
+        let is_alone =
+            !suspends(set) && set.first_locking().is_none() && set.first_triggered().is_none();
         let is_known = has_jitter(set) && is_alone && is_edf(policy);
         let is_partitioned = is_known && set.iter().all(is_on_one_cpu);
         match is_partitioned
@@ -99,9 +103,12 @@ pub fn has_jitter(set: &TaskSet) -> bool {
     set.tasks.iter().any(|task| !task.jitter.is_zero())
 }
 
-/// Whether any job may have to wait before it may run.
+/// Whether any job may have to wait before it may run, for a trigger too.
 pub fn waits(set: &TaskSet) -> bool {
-    has_jitter(set) || suspends(set) || set.first_locking().is_some()
+    has_jitter(set)
+        || suspends(set)
+        || set.first_locking().is_some()
+        || set.first_triggered().is_some()
 }
 
 /// The task set that stands for this one where any scheduler is asked about.

@@ -8,7 +8,7 @@ pub fn suspension(task: &Task) -> Span {
         return Span::ZERO;
     };
     let sleeps = phases.iter().map(|phase| match phase {
-        Phase::Run(_) | Phase::Lock(_) | Phase::Unlock(_) => Span::ZERO,
+        Phase::Run(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => Span::ZERO,
         Phase::Sleep(sleep) => *sleep,
     });
     sleeps.fold(Span::ZERO, |sum, sleep| (sum + sleep).min(Span::MAX))

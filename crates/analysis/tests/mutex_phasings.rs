@@ -99,7 +99,7 @@ fn units(task: &Task) -> (Vec<Vec<usize>>, Vec<(usize, usize)>) {
                 held.push(id.index());
             }
             Phase::Unlock(id) => held.retain(|it| *it != id.index()),
-            Phase::Sleep(_) => unreachable!("no task suspends itself"),
+            Phase::Sleep(_) | Phase::Trigger(_) => unreachable!("no task does"),
         }
     }
     (units, nested)

@@ -81,7 +81,7 @@ impl Thread {
     fn sleep(&self) -> Option<Span> {
         match self.stretches().get(self.stretch)?.then {
             Step::Sleep(span) => Some(span),
-            Step::Lock(_) | Step::Unlock(_) | Step::Complete => None,
+            Step::Lock(_) | Step::Unlock(_) | Step::Trigger(_) | Step::Complete => None,
         }
     }
 }

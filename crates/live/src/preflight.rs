@@ -189,6 +189,11 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.period
             ));
         }
+        if task.trigger().is_some() {
+            return refused(format!(
+                "task `{name}` is triggered by others, and live runs release jobs by time; `simulate` has triggers"
+            ));
+        }
         if task.locks() {
             return refused(format!(
                 "task `{name}` locks mutexes, and live runs have none; `simulate` has them, and a program of its own by \

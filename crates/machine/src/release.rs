@@ -8,7 +8,8 @@ const GAPS: u64 = 0x6761_7073;
 /// The `cell` of [`RandomStream::new`] for release jitter.
 const JITTER: u64 = 0x6a69_7474_6572;
 
-/// The arrivals and releases of one task, in order. A task without jitter releases each job at its arrival.
+/// The arrivals and releases of one task, in order. A task without jitter releases each job at its arrival. Of a task that
+/// others trigger, no job arrives by this pattern.
 ///
 /// A clone yields the same releases as the original. A machine can therefore keep a second pattern that
 /// lags behind the first, and need not store the pending releases.
@@ -46,6 +47,8 @@ enum Kind {
     Sporadic(RandomStream),
     /// Number of the task's instants that have passed.
     Listed(usize),
+    /// Other tasks release its jobs.
+    Triggered,
 }
 
 impl ReleasePattern {
@@ -70,6 +73,7 @@ impl ReleasePattern {
                     Kind::Sporadic(RandomStream::new(seed, GAPS, id.index() as u64))
                 }
                 Arrival::Releases(_) => Kind::Listed(0),
+                Arrival::Triggered(_) => Kind::Triggered,
             },
             jitter: (!task.jitter.is_zero()).then(|| Box::new(jitter())),
             unit: set.platform.tick_unit,
@@ -86,6 +90,7 @@ impl ReleasePattern {
                 *behind = instants.partition_point(|&at| shifted(at, task.offset) < entry);
                 self.arrival = listed(instants, *behind, task.offset);
             }
+            (Kind::Triggered, _) => self.arrival = Instant::NEVER,
             _ => self.arrival = entry.max(Instant::ZERO + task.offset),
         }
         if let Some(jitter) = &mut self.jitter {
@@ -123,6 +128,7 @@ impl ReleasePattern {
                 let more = stream.span_in_units(self.unit, Span::ZERO, longest);
                 self.arrival = self.arrival + period + more;
             }
+            (Kind::Triggered, _) => {}
             _ => self.arrival += period,
         }
         self.delay();

@@ -16,6 +16,8 @@ pub enum Step {
     Lock(ResourceId),
     /// It unlocks this mutex.
     Unlock(ResourceId),
+    /// It triggers this task.
+    Trigger(TaskId),
     /// It completes.
     Complete,
 }
@@ -139,6 +141,7 @@ fn stretches(phases: &[Phase]) -> Vec<Stretch> {
             Phase::Sleep(span) => Step::Sleep(span),
             Phase::Lock(resource) => Step::Lock(resource),
             Phase::Unlock(resource) => Step::Unlock(resource),
+            Phase::Trigger(task) => Step::Trigger(task),
         };
         match (parts.last_mut().map(|part| &mut part.then), then) {
             (Some(Step::Sleep(before)), Step::Sleep(span)) if run.is_zero() => *before += span,

@@ -3,11 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::task::TaskId;
+use crate::task::{Task, TaskId};
+use crate::taskset::TaskSet;
 use crate::time::Span;
 
-/// A time-triggered cause-effect chain. Its first task samples the environment, each further task processes the output
-/// of the one before, and the last one acts on the environment. No task triggers another: every task has its own releases.
+/// A cause-effect chain. Its first task samples the environment, each further task processes the output of the one before,
+/// and the last one acts on the environment. Its tasks arrive by time, or the one before triggers them.
 ///
 /// Communication is implicit, by buffers that hold the last value written. A job reads at its *start*, the first
 /// instant after which it executes, and writes at its completion. A read sees everything that was written at or before its
@@ -34,4 +35,19 @@ pub struct Chain {
     /// A data age begins with the read of the first task on which an output of the last task rests, and ends when
     /// that output is replaced: at the next completion of a job of the last task.
     pub age: Option<Span>,
+    /// The longest end-to-end latency that is wanted; `None`: any. Only where each task triggers the next.
+    ///
+    /// It begins with the arrival of a job of the first task, and ends with the completion of a job of the last task that
+    /// stems from it: that it triggered, directly or through the tasks between.
+    pub latency: Option<Span>,
+}
+
+impl Chain {
+    /// Whether each task of the chain is triggered by the one before.
+    pub fn is_triggered(&self, set: &TaskSet) -> bool {
+        self.tasks.windows(2).all(|pair| {
+            let after = set.tasks.get(pair[1].index()).and_then(Task::trigger);
+            after.is_some_and(|trigger| trigger.sources.contains(&pair[0]))
+        })
+    }
 }

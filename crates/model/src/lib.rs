@@ -27,6 +27,7 @@ mod slots;
 mod task;
 mod taskset;
 mod time;
+mod trigger;
 mod utilization;
 
 pub use affinity::{Affinity, AffinityKind, first_overlap};
@@ -48,4 +49,5 @@ pub use slots::{Slots, Weight, WindowSource, pack_weights, weights_fit};
 pub use task::{Arrival, Job, JobId, OnOverrun, Phase, Priority, Task, TaskId, Work};
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
 pub use time::{Instant, Span};
+pub use trigger::{Join, Trigger};
 pub use utilization::{CapacitySum, Utilization};

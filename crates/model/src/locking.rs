@@ -34,7 +34,7 @@ impl TaskSet {
                         open.push(locked);
                     }
                     Phase::Unlock(id) => open.retain(|other| *other != id),
-                    Phase::Run(_) | Phase::Sleep(_) => {}
+                    Phase::Run(_) | Phase::Sleep(_) | Phase::Trigger(_) => {}
                 }
             }
         }
@@ -104,7 +104,7 @@ fn requests(set: &TaskSet) -> Vec<Request> {
                     open.insert(locked);
                 }
                 Phase::Unlock(id) => drop(open.remove(&id)),
-                Phase::Run(_) | Phase::Sleep(_) => {}
+                Phase::Run(_) | Phase::Sleep(_) | Phase::Trigger(_) => {}
             }
         }
     }

@@ -94,6 +94,15 @@ pub enum RecordKind {
         /// The mutex.
         resource: ResourceId,
     },
+    /// A job of a source of the task triggered it. `Released` follows at once if that releases a job.
+    Triggered {
+        /// The job that triggered it, which may have completed at this instant.
+        by: JobId,
+        /// The task.
+        task: TaskId,
+        /// Whether the trigger is lost, because too many wait already or the task takes no part.
+        is_lost: bool,
+    },
     /// The protocol of a mutex changes what the task's job is scheduled by, from now on. A job that becomes ready later
     /// says it again.
     RankChanged {
@@ -213,7 +222,7 @@ impl RecordKind {
         }
     }
 
-    /// The tasks that it is about, to give them other numbers; a switch is about two.
+    /// The tasks that it is about, to give them other numbers; a switch or a trigger is about two.
     pub const fn tasks_mut(&mut self) -> [Option<&mut TaskId>; 2] {
         const fn of(job: &mut Option<JobId>) -> Option<&mut TaskId> {
             match job {
@@ -231,6 +240,7 @@ impl RecordKind {
             | Self::Unlocked { job, .. }
             | Self::BudgetSpent { job } => [Some(&mut job.task), None],
             Self::Switched { from, to, .. } => [of(from), of(to)],
+            Self::Triggered { by, task, .. } => [Some(&mut by.task), Some(task)],
             Self::Replenished { task, .. }
             | Self::RankChanged { task, .. }
             | Self::Entered { task }

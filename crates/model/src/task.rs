@@ -10,6 +10,7 @@ use crate::affinity::Affinity;
 use crate::cpu::CpuId;
 use crate::resource::ResourceId;
 use crate::time::{Instant, Span};
+use crate::trigger::Trigger;
 use crate::utilization::Utilization;
 
 /// Index of a task in its task set. At most one job of a task is ready at a time, so inside a
@@ -119,6 +120,9 @@ pub enum Arrival {
     Sporadic,
     /// At these instants, ascending and at least a period apart, and then never again.
     Releases(Vec<Instant>),
+    /// When jobs of other tasks trigger them. Such a task has no offset and no jitter of its own; its period says how far
+    /// apart arrivals are in the mean ([`TaskSet::triggered_period`](crate::TaskSet::triggered_period)).
+    Triggered(Trigger),
 }
 
 /// A stretch of what a job does.
@@ -132,6 +136,8 @@ pub enum Phase {
     Lock(ResourceId),
     /// Unlocks a mutex that the job holds.
     Unlock(ResourceId),
+    /// Triggers a job of this task, of which the job's task is a source.
+    Trigger(TaskId),
 }
 
 /// What a job really does, as opposed to what the task declares.
@@ -145,7 +151,7 @@ pub enum Work {
     Uniform(Span, Span),
     /// Runs as long as this list says, job by job, cyclically. Not empty.
     Trace(Vec<Span>),
-    /// Runs, suspends itself, locks and unlocks by turns, every job alike. Not empty; each mutex that it locks it unlocks
+    /// Runs, suspends itself, locks, unlocks and triggers by turns, every job alike. Not empty; each mutex that it locks it unlocks
     /// later.
     Phases(Vec<Phase>),
 }
@@ -169,7 +175,7 @@ pub struct Task {
     pub name: String,
     /// C: the worst-case execution time of a job, and the budget where one is enforced. Above zero.
     pub cost: Span,
-    /// T: the least separation of arrivals. Above zero.
+    /// T: the least separation of arrivals, unless other tasks trigger them. Above zero.
     pub period: Span,
     /// D, relative to an arrival; may be shorter or longer than the period. Above zero.
     pub deadline: Span,
@@ -223,7 +229,9 @@ impl Task {
             Work::Phases(phases) => {
                 let runs = phases.iter().map(|phase| match phase {
                     Phase::Run(run) => *run,
-                    Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => Span::ZERO,
+                    Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {
+                        Span::ZERO
+                    }
                 });
                 runs.fold(Span::ZERO, |sum, run| (sum + run).min(Span::MAX))
             }

@@ -117,6 +117,13 @@ pub enum PolicyError {
         /// The task.
         task: String,
     },
+    /// A Pfair policy, whose windows follow one another a period apart, and a task that others trigger.
+    Triggered {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+    },
     /// A task that locks mutexes, under a policy that does not know by what its jobs are scheduled then.
     Locks {
         /// The policy.
@@ -241,6 +248,11 @@ impl fmt::Display for PolicyError {
                 f,
                 "{policy}: task {task} has jitter, and a Pfair policy has windows for jobs a period apart; \
                  `jitter` must be zero, `g-edf` takes any"
+            ),
+            Self::Triggered { policy, task } => write!(
+                f,
+                "{policy}: task {task} is triggered by others, and a Pfair policy has windows for jobs a period apart; \
+                 `g-edf` takes such tasks"
             ),
             Self::Locks {
                 policy,

@@ -55,6 +55,14 @@ impl Entry {
                 task: task.name.clone(),
             });
         }
+        if let Preemption::Pfair(_) = self.traits.preemption
+            && let Some(task) = set.first_triggered()
+        {
+            return Err(PolicyError::Triggered {
+                policy: self.name,
+                task: task.name.clone(),
+            });
+        }
         if let Some(task) = set.first_locking()
             && !self.traits.takes_locks()
         {

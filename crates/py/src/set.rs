@@ -89,6 +89,7 @@ fn fields(task: &Task) -> TaskFields {
     let arrival = match &task.arrival {
         Arrival::Periodic => ("periodic", None),
         Arrival::Sporadic => ("sporadic", None),
+        Arrival::Triggered(_) => ("triggered", None),
         Arrival::Releases(at) => ("releases", Some(at.iter().map(|at| at.as_ns()).collect())),
     };
     (

@@ -213,3 +213,23 @@ def test_task_sets_are_shown(rover: sw.TaskSet) -> None:
     page = sw.TaskSet([sw.Task("<b>", "1500us", "2s")], cpus=1)._repr_html_()
     assert "&lt;b&gt;" in page and "<b>" not in page
     assert "<td>1.5 ms</td><td>2 s</td>" in page
+
+
+def test_triggered_tasks_have_the_period_of_their_sources_in_a_set() -> None:
+    camera = sw.Task("camera", cost="2ms", period="33ms")
+    lidar = sw.Task("lidar", cost="1ms", period="50ms")
+    fusion = sw.Task("fusion", cost="3ms", triggered_by={"all": ["camera", "lidar"]}, queue=2)
+    planner = sw.Task("planner", cost="4ms", deadline="20ms", triggered_by="fusion")
+    assert (fusion.period_ns, fusion.utilization) == (0, 0)
+    chain = {"name": "drive", "tasks": ["camera", "fusion", "planner"], "reaction": "200ms"}
+    made = sw.TaskSet([camera, lidar, fusion, planner], cpus=2, chains=[chain])
+    assert [task.period_ns for task in made] == [33_000_000, 50_000_000, 50_000_000, 50_000_000]
+    assert (made["fusion"].deadline_ns, made["planner"].deadline_ns) == (50_000_000, 20_000_000)
+    assert (made["fusion"].queue, made["planner"].triggered_by) == (2, "fusion")
+    assert 'tasks = ["camera", "fusion", "planner"]' in made.to_toml()
+    assert sw.loads(made.to_toml()) == made
+    assert sw.TaskSet(made.tasks, cpus=2, chains=[chain]) == made
+    with pytest.raises(sw.InputError, match="`period` and `triggered_by`"):
+        sw.Task("a", cost="1ms", period="9ms", triggered_by="b")
+    with pytest.raises(sw.InputError, match="task `a` triggers itself"):
+        sw.TaskSet([sw.Task("a", cost="1ms", triggered_by="a")], cpus=1)

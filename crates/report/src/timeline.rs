@@ -207,6 +207,7 @@ impl Builder {
             | RecordKind::Interrupted { .. }
             | RecordKind::Locked { .. }
             | RecordKind::Unlocked { .. }
+            | RecordKind::Triggered { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::Entered { .. } => {}
         }

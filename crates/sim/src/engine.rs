@@ -11,6 +11,7 @@ mod requests;
 mod reserve;
 mod speeds;
 mod ticks;
+mod triggers;
 
 use shiftwork_machine::{ServerRule, Ticks, Timeline};
 use shiftwork_model::{
@@ -28,6 +29,7 @@ use locks::Locks;
 use reserve::Reserve;
 use speeds::Speeds;
 use ticks::ticks;
+use triggers::Triggers;
 
 /// The input of a run: the tasks, and the policy that schedules them.
 pub(crate) struct Workload<'a> {
@@ -79,6 +81,8 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) laxities: Option<Laxities>,
     /// `None` if no task locks a mutex.
     pub(crate) locks: Option<Locks>,
+    /// `None` if no task triggers another.
+    pub(crate) triggers: Option<Triggers>,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
     /// Tasks with a job that becomes, or has become, ready at the present instant.
@@ -128,6 +132,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
             locks: Locks::new(set, traits.order),
+            triggers: Triggers::new(set),
             set,
             recorder,
             policy,

@@ -138,6 +138,14 @@ pub enum TasksetError {
         longest: Span,
         cost: Span,
     },
+    /// Tasks that trigger one another, each the next, the last the first.
+    TriggerCircle { place: Place, tasks: Vec<String> },
+    /// A task whose phases trigger one that it is no source of.
+    NotTriggeredBy {
+        place: Place,
+        source: String,
+        target: String,
+    },
     /// Two chains with one name.
     DuplicateChain {
         place: Place,
@@ -150,6 +158,8 @@ pub enum TasksetError {
         chain: String,
         task: String,
     },
+    /// A chain of which a latency is wanted, and in which some task does not trigger the next.
+    ChainNotTriggered { place: Place, chain: String },
     /// A chain of fewer than two tasks.
     ChainTooShort { place: Place, chain: String },
     /// A text that is no set of CPUs.
@@ -253,8 +263,11 @@ impl TasksetError {
             | Self::UnknownResource { place, .. }
             | Self::Deadlock { place, .. }
             | Self::ThrottledWithLocks { place, .. }
+            | Self::TriggerCircle { place, .. }
+            | Self::NotTriggeredBy { place, .. }
             | Self::DuplicateChain { place, .. }
             | Self::ChainRepeatsTask { place, .. }
+            | Self::ChainNotTriggered { place, .. }
             | Self::ChainTooShort { place, .. }
             | Self::NoCpuList { place, .. }
             | Self::UnknownSet { place, .. }

@@ -66,12 +66,14 @@ fn every_key_of_a_file_arrives_in_the_model() {
         tasks: [2, 0, 3].map(TaskId::from_index).to_vec(),
         reaction: Some(span_ms(2_000)),
         age: Some(span_ms(2_500)),
+        latency: None,
     };
     let telemetry = Chain {
         name: "telemetry".into(),
         tasks: [1, 3].map(TaskId::from_index).to_vec(),
         reaction: None,
         age: None,
+        latency: None,
     };
     assert_eq!(set.chains, [vision, telemetry]);
 }
@@ -313,6 +315,7 @@ fn chains(tasks: usize) -> impl Strategy<Value = Vec<Chain>> {
             tasks,
             reaction,
             age,
+            latency: None,
         });
         chains.filter(|chain| chain.tasks.len() >= 2).collect()
     })
@@ -474,9 +477,11 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
             let action =
                 (instant(), change(tasks.len())).prop_map(|(at, change)| Action { at, change });
             let actions = prop::collection::vec(action, 0..5);
-            (actions, chains(tasks.len())).prop_map(move |(mut actions, chains)| {
+            let triggers = prop::collection::vec(trigger(), tasks.len());
+            let parts = (actions, chains(tasks.len()), triggers);
+            parts.prop_map(move |(mut actions, chains, triggers)| {
                 actions.sort_by_key(|action| action.at);
-                TaskSet {
+                let set = TaskSet {
                     name: name.clone(),
                     platform: platform.clone(),
                     scheduler: scheduler.clone(),
@@ -484,10 +489,54 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
                     resources: resources.clone(),
                     chains,
                     actions,
-                }
+                };
+                triggered(set, &triggers)
             })
         },
     )
+}
+
+/// Whether a task is triggered; if so by how many of the tasks before it, how these are joined, the length of the queue,
+/// and whether the first of them does it within its phases if it has any.
+type Triggered = (bool, usize, bool, Option<u32>, bool);
+
+fn trigger() -> impl Strategy<Value = Triggered> {
+    let queue = prop::option::of(1..u32::MAX);
+    (
+        any::<bool>(),
+        1..4usize,
+        any::<bool>(),
+        queue,
+        any::<bool>(),
+    )
+}
+
+/// The set with some of its tasks triggered by others before them.
+fn triggered(mut set: TaskSet, triggers: &[Triggered]) -> TaskSet {
+    for (index, &(is_triggered, count, all, queue, within)) in triggers.iter().enumerate() {
+        let sources: Vec<TaskId> = (0..index.min(count)).map(TaskId::from_index).collect();
+        let (true, Some(first)) = (is_triggered, sources.first()) else {
+            continue;
+        };
+        let id = TaskId::from_index(index);
+        if let (true, Work::Phases(phases)) = (within, &mut set.tasks[first.index()].work) {
+            phases.insert(0, Phase::Trigger(id));
+        }
+        let join = match all {
+            true => Join::All,
+            false => Join::Any,
+        };
+        let trigger = Trigger {
+            sources,
+            join,
+            queue,
+        };
+        let period = set.triggered_period(id, &trigger);
+        let task = &mut set.tasks[index];
+        (task.offset, task.jitter, task.period) = (Span::ZERO, Span::ZERO, period);
+        task.arrival = Arrival::Triggered(trigger);
+    }
+    set
 }
 
 proptest! {

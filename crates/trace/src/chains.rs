@@ -1,9 +1,13 @@
-//! Reaction times and data ages of cause-effect chains, from the records of a run.
+//! Reaction times, data ages and end-to-end latencies of cause-effect chains, from the records of a run.
+
+mod latency;
 
 use serde_json::{Value, json};
 use shiftwork_model::{Chain, Instant, JobId, RecordKind, Recorder, Span, TaskId, TaskSet};
 
-/// Times from a read of the first task of a chain to an effect of its last.
+use latency::Latency;
+
+/// Times from a read or an arrival of the first task of a chain to an effect of its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndToEnd {
     /// Number of times that ended by the horizon.
@@ -54,13 +58,17 @@ pub struct ChainSummary {
     pub reaction: EndToEnd,
     /// Data ages, one for each output of the last task that rests on a read and was replaced.
     pub age: EndToEnd,
+    /// End-to-end latencies, one for each job of the last task that stems from a job of the first; `None` if not every task
+    /// is triggered by the one before.
+    pub latency: Option<EndToEnd>,
 }
 
 impl ChainSummary {
     /// Whether one of the requirements was not met.
     pub fn is_violated(&self) -> bool {
-        [self.reaction, self.age]
+        [Some(self.reaction), Some(self.age), self.latency]
             .iter()
+            .flatten()
             .any(|times| times.is_met() == Some(false))
     }
 
@@ -70,6 +78,7 @@ impl ChainSummary {
             "name": self.name,
             "reaction": self.reaction.to_json(),
             "age": self.age.to_json(),
+            "latency": self.latency.map(EndToEnd::to_json),
         })
     }
 }
@@ -81,7 +90,7 @@ impl ChainSummary {
 /// the records have no start writes nothing.
 ///
 /// # Cost
-/// Memory for each task of a chain, none for jobs. At each instant at which a task of a chain starts or completes a job,
+/// Memory for each task of a chain, and for jobs only where each task triggers the next. At each instant at which a task of a chain starts or completes a job,
 /// time for each task of the chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Chains {
@@ -126,6 +135,7 @@ struct Flow {
     unanswered: Option<Sample>,
     reaction: EndToEnd,
     age: EndToEnd,
+    latency: Option<Latency>,
 }
 
 /// One task of a chain.
@@ -163,7 +173,11 @@ impl Chains {
             now: Instant::ZERO,
             tasks,
             changed: Vec::new(),
-            flows: set.chains.iter().map(Flow::of).collect(),
+            flows: set
+                .chains
+                .iter()
+                .map(|chain| Flow::of(chain, set))
+                .collect(),
         }
     }
 
@@ -178,6 +192,9 @@ impl Chains {
         if at != self.now {
             self.settle();
             self.now = at;
+        }
+        for latency in self.flows.iter_mut().filter_map(|it| it.latency.as_mut()) {
+            latency.record(at, kind);
         }
         match *kind {
             RecordKind::Switched { from, to, .. } => {
@@ -265,7 +282,7 @@ impl Chains {
 }
 
 impl Flow {
-    fn of(chain: &Chain) -> Self {
+    fn of(chain: &Chain, set: &TaskSet) -> Self {
         let link = |&task| Link {
             task,
             held: None,
@@ -282,6 +299,7 @@ impl Flow {
             unanswered: None,
             reaction: times(chain.reaction),
             age: times(chain.age),
+            latency: Latency::of(chain, set),
         }
     }
 
@@ -343,6 +361,7 @@ impl Flow {
             name: self.name,
             reaction: self.reaction,
             age: self.age,
+            latency: self.latency.map(|latency| latency.finish(horizon)),
         }
     }
 }

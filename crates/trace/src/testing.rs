@@ -133,7 +133,7 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
     let resource = ResourceId::from_index(random.below(1 << 32) as usize);
-    match random.below(26) {
+    match random.below(27) {
         0 => RecordKind::Released { job, deadline },
         1 => RecordKind::Ready {
             job,
@@ -199,6 +199,11 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
             task,
             priority,
             deadline,
+        },
+        25 => RecordKind::Triggered {
+            by: job,
+            task,
+            is_lost: random.below(2) == 0,
         },
         _ => RecordKind::Refused {
             action: random.below(9) as usize,

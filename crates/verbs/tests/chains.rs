@@ -3,12 +3,12 @@
 
 use shiftwork_analysis::verdicts::Criterion;
 use shiftwork_model::{
-    Affinity, Arrival, Chain, CpuSet, Instant, Phase, Priority, RandomStream, Span, Task, TaskId,
-    TaskSet, Work,
+    Affinity, Arrival, Chain, CpuSet, Instant, JobId, Join, OnOverrun, Phase, Priority,
+    RandomStream, Record, RecordKind, Span, Task, TaskId, TaskSet, Trigger, Work,
 };
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::{ChainSummary, Counters};
-use shiftwork_verbs::analyze::{Findings, Question, Releases};
+use shiftwork_verbs::analyze::{ChainBound, Findings, Question, Releases};
 use shiftwork_verbs::catalogue;
 
 const POLICIES: [&str; 8] = [
@@ -76,9 +76,49 @@ fn random_set(random: &mut RandomStream) -> TaskSet {
             tasks: path,
             reaction: None,
             age: None,
+            latency: None,
         });
     }
+    if random.below(2) == 0 {
+        trigger_along(random, &mut set);
+    }
     set
+}
+
+/// Lets tasks of the first chain trigger the next, most of them all along.
+fn trigger_along(random: &mut RandomStream, set: &mut TaskSet) {
+    let path = set.chains[0].tasks.clone();
+    let always = random.below(2) == 0;
+    for pair in path.windows(2) {
+        let (source, target) = (pair[0], pair[1]);
+        if !always && random.below(2) == 0 {
+            continue;
+        }
+        let run = set.tasks[source.index()].cost;
+        if random.below(4) == 0 {
+            let phases = vec![Phase::Run(run), Phase::Trigger(target), Phase::Run(run)];
+            set.tasks[source.index()].cost = run + run;
+            set.tasks[source.index()].work = Work::Phases(phases);
+        }
+        // Sometimes together with the first of all.
+        let mut sources = vec![source];
+        if source != path[0] && random.below(6) == 0 {
+            sources.push(path[0]);
+        }
+        let trigger = Trigger {
+            sources,
+            join: [Join::Any, Join::All][random.below(2) as usize],
+            queue: (random.below(8) == 0).then_some(1),
+        };
+        let period = set.triggered_period(target, &trigger);
+        let task = &mut set.tasks[target.index()];
+        (task.period, task.offset) = (period, Span::ZERO);
+        task.arrival = Arrival::Triggered(trigger);
+    }
+    for task in &mut set.tasks {
+        task.deadline = task.deadline.max(task.cost);
+        task.on_overrun = OnOverrun::Continue;
+    }
 }
 
 fn simulate(set: &TaskSet, policy: &str, seed: u64) -> Vec<ChainSummary> {
@@ -108,17 +148,31 @@ fn no_simulated_chain_takes_longer_than_its_bound() {
         remedies: false,
     };
     let (mut compared, mut nearest) = ([0; POLICIES.len()], 0.0_f64);
+    let (mut latencies, mut reached, mut triggered) = (0, 0, 0);
     for seed in 1..=600 {
         let set = random_set(&mut RandomStream::new(seed, 83, 0));
         let findings = Findings::of(&question, &set, None).unwrap();
         for found in &findings.analysis.policies {
             let bounds = findings.chains(&set, found);
-            if bounds.iter().all(|known| known.bound.is_none()) {
+            let is_known = |known: &ChainBound| known.bound.or(known.latency).is_some();
+            if !bounds.iter().any(is_known) {
                 continue;
             }
             let measured = simulate(&set, &found.policy, seed);
             for (known, chain) in bounds.into_iter().zip(measured) {
+                if let (Some(bound), Some(times)) = (known.latency, chain.latency) {
+                    let longest = times.max.max(times.pending).unwrap_or(Span::ZERO);
+                    assert!(
+                        longest <= bound,
+                        "seed {seed}, {}, chain {}: latency {longest} above {bound} in {set:?}",
+                        found.policy,
+                        chain.name
+                    );
+                    latencies += 1;
+                    reached += u64::from(longest == bound);
+                }
                 let Some(bound) = known.bound else { continue };
+                triggered += u64::from(chain.latency.is_some());
                 for times in [chain.reaction, chain.age] {
                     let longest = times.max.max(times.pending).unwrap_or(Span::ZERO);
                     assert!(
@@ -134,10 +188,106 @@ fn no_simulated_chain_takes_longer_than_its_bound() {
             }
         }
     }
-    println!("compared {compared:?}, nearest {nearest}");
+    println!(
+        "compared {compared:?}, nearest {nearest}; {latencies} latencies, {reached} reached, {triggered} reactions there"
+    );
+    assert!(latencies > 100 && reached > 10 && triggered > 50);
     assert!(compared.iter().all(|&count| count > 100), "{compared:?}");
     assert!(
         nearest > 0.9,
         "the bounds are never nearly reached: {nearest}"
     );
+}
+
+/// By the definition, from the complete records: the latencies of the chain, and the longest of those that have not ended.
+fn latencies(set: &TaskSet, chain: &Chain, records: &[Record], horizon: u64) -> [Vec<u64>; 2] {
+    let (first, last) = (chain.tasks[0], *chain.tasks.last().unwrap());
+    let accepted: Vec<(JobId, TaskId)> = records
+        .iter()
+        .filter_map(|record| match record.kind {
+            RecordKind::Triggered { by, task, is_lost } => (!is_lost).then_some((by, task)),
+            _ => None,
+        })
+        .collect();
+    let arrivals: Vec<u64> = records
+        .iter()
+        .filter_map(|record| match record.kind {
+            RecordKind::Released { job, deadline } if job.task == first => {
+                Some(deadline.as_ns() - set.tasks[first.index()].deadline.as_ns())
+            }
+            _ => None,
+        })
+        .collect();
+    // From which arrival each job of a task at this place stems, of those that are or will be released.
+    let mut stems: Vec<Option<u64>> = arrivals.into_iter().map(Some).collect();
+    let mut all = vec![(first, stems.clone())];
+    for pair in chain.tasks.windows(2) {
+        let join = set.tasks[pair[1].index()].trigger().unwrap().join;
+        let counted = accepted
+            .iter()
+            .filter(|(by, task)| *task == pair[1] && (join == Join::Any || by.task == pair[0]));
+        stems = counted
+            .map(|(by, _)| match by.task == pair[0] {
+                true => stems[by.number as usize - 1],
+                false => None,
+            })
+            .collect();
+        all.push((pair[1], stems.clone()));
+    }
+    let completed = |task: TaskId| {
+        let of = records.iter().filter_map(move |record| match record.kind {
+            RecordKind::Completed { job } if job.task == task => Some(record.at.as_ns()),
+            _ => None,
+        });
+        of.collect::<Vec<u64>>()
+    };
+    let ended = completed(last).into_iter().zip(&stems);
+    let ended = ended.filter_map(|(at, stem)| Some(at - (*stem)?)).collect();
+    let mut open = Vec::new();
+    for (task, stems) in all {
+        let done = completed(task).len();
+        open.extend(
+            stems[done..]
+                .iter()
+                .flatten()
+                .map(|arrival| horizon - arrival),
+        );
+    }
+    [ended, open]
+}
+
+#[test]
+fn latencies_equal_the_definition() {
+    const HORIZON: u64 = 5_000;
+    let (mut samples, mut chains) = (0, 0);
+    for seed in 0..400 {
+        let set = random_set(&mut RandomStream::new(seed, 84, 0));
+        for policy in ["p-fp", "strong-edf"] {
+            let entry = catalogue::find(policy).unwrap();
+            let built = entry.build(&set).unwrap();
+            let options = Options {
+                seed,
+                horizon: Instant::from_ns(HORIZON),
+                overheads: None,
+                reserve_server: false,
+            };
+            let mut both = (Counters::new(&set, set.platform.cpus), Vec::new());
+            Simulation::new(&set, built, &entry.traits, options).run(&mut both);
+            let (counters, records) = both;
+            let found = counters.finish(Instant::from_ns(HORIZON)).chains;
+            for (chain, found) in set.chains.iter().zip(found) {
+                assert_eq!(found.latency.is_some(), chain.is_triggered(&set));
+                let Some(found) = found.latency else { continue };
+                let [ended, open] = latencies(&set, chain, &records, HORIZON);
+                let what = format!("seed {seed}, {policy}, {}: {set:?}", chain.name);
+                assert_eq!(found.samples, ended.len() as u64, "{what}");
+                let ns = |span: Option<Span>| span.map(Span::as_ns);
+                assert_eq!(ns(found.max), ended.iter().max().copied(), "{what}");
+                assert_eq!(ns(found.pending), open.iter().max().copied(), "{what}");
+                samples += found.samples;
+                chains += 1;
+            }
+        }
+    }
+    assert!(samples > 5_000 && chains > 100, "{samples} of {chains}");
 }

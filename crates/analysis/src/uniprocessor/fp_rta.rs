@@ -78,7 +78,7 @@ pub fn fp_rta_with_jitter(
         let urgent = urgent(tasks, place);
         match response(own, &urgent, supply, own.task().deadline_ns(), steps) {
             None => return Outcome::StepLimit,
-            Some(response) if response > own.task().deadline_ns() => {
+            Some([response, _]) if response > own.task().deadline_ns() => {
                 let response = span(response);
                 return Outcome::Fail(TooLate { place, response });
             }
@@ -86,6 +86,49 @@ pub fn fp_rta_with_jitter(
         }
     }
     Outcome::Pass(())
+}
+
+/// A worst-case response time of a task with jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    /// From the arrival of a job on.
+    pub from_arrival: Span,
+    /// From when it became ready on.
+    pub from_ready: Span,
+}
+
+/// The worst-case response times of tasks with jitter, in their order, whether or not they are within the deadlines. Bounds
+/// as those of [`fp_response_times`], and with the same failure.
+///
+/// # Assumes
+/// As [`fp_rta_with_jitter`].
+///
+/// # Cost
+/// As [`fp_response_times`]; with jitter a CPU that is used up entirely may be busy without end.
+pub(crate) fn fp_responses_with_jitter(
+    tasks: &[WithJitter],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Response>> {
+    let plain: Vec<Sporadic> = tasks.iter().map(|task| *task.task()).collect();
+    if let Some(misfit) = too_much(&plain, supply) {
+        return Outcome::Fail(misfit);
+    }
+    let mut worst = Vec::new();
+    for (place, own) in tasks.iter().enumerate() {
+        let urgent = urgent(tasks, place);
+        let Some(found) = response(own, &urgent, supply, u128::MAX, steps) else {
+            return Outcome::StepLimit;
+        };
+        match as_spans(found.into_iter()).as_deref() {
+            Ok(&[from_arrival, from_ready]) => worst.push(Response {
+                from_arrival,
+                from_ready,
+            }),
+            _ => return Outcome::Fail(NotShown { place }),
+        }
+    }
+    Outcome::Pass(worst)
 }
 
 /// The worst-case response times under fixed priorities on one CPU of this supply, in the order of the
@@ -116,7 +159,7 @@ pub fn fp_response_times(
     let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
     let worst = tasks.iter().enumerate().map(|(place, own)| {
         let urgent = urgent(&tasks, place);
-        response(own, &urgent, supply, u128::MAX, steps)
+        response(own, &urgent, supply, u128::MAX, steps).map(|[worst, _]| worst)
     });
     match worst.collect::<Option<Vec<u128>>>() {
         None => Outcome::StepLimit,
@@ -133,7 +176,7 @@ pub(crate) fn fp_in_time(tasks: &[Ranked], place: usize, steps: &mut Steps) -> O
     let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
     let deadline = tasks[place].task().deadline_ns();
     let urgent = urgent(&tasks, place);
-    let response = response(&tasks[place], &urgent, whole(), deadline, steps)?;
+    let [response, _] = response(&tasks[place], &urgent, whole(), deadline, steps)?;
     Some(response <= deadline)
 }
 
@@ -155,20 +198,21 @@ impl WithJitter {
     }
 }
 
-/// The worst response time, or one above `limit` as soon as there is one; `None` when out of steps.
+/// The worst response time, from the arrival of a job on and from when it is ready; or from the arrival on one above
+/// `limit` as soon as there is one. `None` when out of steps.
 fn response(
     own: &WithJitter,
     urgent: &[WithJitter],
     supply: Share,
     limit: u128,
     steps: &mut Steps,
-) -> Option<u128> {
+) -> Option<[u128; 2]> {
     let possible = |one: &WithJitter| one.task().is_possible();
     if !possible(own) || !urgent.iter().all(possible) || supply.billionths() == 0 {
-        return Some(u128::MAX);
+        return Some([u128::MAX; 2]);
     }
     let (task, jitter) = (own.task(), own.jitter_ns());
-    let mut worst = 0;
+    let mut worst = [0; 2];
     // Relative to when the first job became ready, after waiting for the whole jitter: the arrival
     // of the current job, if the first had arrived when it became ready, and its finishing time.
     let mut arrived = 0;
@@ -179,7 +223,7 @@ fn response(
         loop {
             let response = finish + jitter - arrived;
             if response > limit {
-                return Some(response);
+                return Some([response; 2]);
             }
             steps.take(urgent.len() + 1)?;
             let work = urgent.iter().try_fold(owed, |sum, other| {
@@ -192,7 +236,12 @@ fn response(
             }
             finish = next;
         }
-        worst = worst.max(finish + jitter - arrived);
+        // The job became ready in that time, and not before it arrived.
+        let from_ready = finish - arrived.saturating_sub(jitter);
+        worst = [
+            worst[0].max(finish + jitter - arrived),
+            worst[1].max(from_ready),
+        ];
         arrived += task.period_ns();
         if finish + jitter <= arrived {
             return Some(worst);

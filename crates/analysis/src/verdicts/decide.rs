@@ -10,6 +10,7 @@
 
 use shiftwork_model::{Affinity, Overheads, PolicyTraits, Span, TaskSet};
 
+use super::analyse::analyse_one;
 use super::ask::Shown;
 use super::case::Case;
 use super::catalogue::{Asked, Criterion, TESTS, Test};
@@ -79,8 +80,28 @@ impl Decision {
 /// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
 pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
     match waits(set) {
+        true if set.first_triggered().is_some() => decide_triggered(set, question),
         true => decide_waiting(set, question),
         false => decide_at_once(set, question),
+    }
+}
+
+/// Answers the question about tasks of which some trigger others, where scheduling is free.
+fn decide_triggered(set: &TaskSet, question: &Question<'_>) -> Decision {
+    let asked = (&question.traits, question.bound);
+    let found = analyse_one(set, asked, question.steps);
+    let Some(found) = found.filter(|_| question.price.is_none()) else {
+        return NOTHING;
+    };
+    let judgement = found.judgement(question.criterion);
+    let is_asked = |by: &&str| question.only.is_none_or(|only| only.contains(by));
+    if judgement.answer != Answer::Schedulable || !judgement.by.iter().all(|by| is_asked(&by)) {
+        return NOTHING;
+    }
+    Decision {
+        answer: Answer::Schedulable,
+        by: judgement.by.last().copied(),
+        tardiness: found.tardiness(set).filter(|_| question.tardiness),
     }
 }
 

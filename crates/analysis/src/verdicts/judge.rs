@@ -17,21 +17,8 @@ use crate::exact::Rate;
 use crate::stand_ins::{StandIns, under_any, waits};
 use crate::{Demand, Witness};
 
-/// All that is known of a task set under these policies. `steps` is how much each test may do for each
-/// policy, shared evenly among the parts; the answer depends on it and on nothing else.
-///
-/// Demand that does not fit decides before any test is asked: those that apply then fail.
-///
-/// # Assumes
-/// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
-/// a task set is not taken into account. Where tasks have jitter, or suspend themselves or lock mutexes within
-/// jobs, [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
-/// impossible without.
-///
-/// # Cost
-/// That of the tests; the same question is asked once, whatever the number of policies to which it is
-/// one. Up to three times that where others stand for the tasks.
-pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+/// As [`analyse`](super::analyse), of tasks that all arrive by time.
+pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let mut analysis = analyse_at_once(set, candidates, steps);
     if !waits(set) {
         return analysis;
@@ -75,7 +62,7 @@ pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis 
     analysis
 }
 
-/// As [`analyse`], as if each job might run from its arrival on.
+/// As [`analyse_by_time`], as if each job might run from its arrival on.
 fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let mut utilization = Demand::default();
     for rate in set

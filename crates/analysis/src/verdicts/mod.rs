@@ -10,6 +10,7 @@
 //! "No" needs a proof: demand that does not fit, or the failure of an exact test. Everything else that
 //! is not shown is unknown.
 
+mod analyse;
 mod ask;
 mod audsley;
 mod case;
@@ -29,10 +30,11 @@ mod under;
 mod waiting;
 mod words;
 
+pub use analyse::analyse;
 pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
-pub use judge::analyse;
+
 pub use priorities::{priority_order, with_priorities};
 pub use reserved::bounds_beside_reserve;
 pub use scale::{Factor, largest_factor};
@@ -160,6 +162,16 @@ impl PolicyAnalysis {
             Criterion::Hard => &self.hard,
             Criterion::Soft => &self.soft,
         }
+    }
+
+    /// The largest bound on the tardiness of a task of the set; `None` if some task has none.
+    pub fn tardiness(&self, set: &TaskSet) -> Option<Span> {
+        let late = self.best.iter().zip(&set.tasks).map(|(best, task)| {
+            let response = best.as_ref()?.response;
+            Some(response.saturating_sub(task.deadline))
+        });
+        let late: Option<Vec<Span>> = late.collect();
+        Some(late?.into_iter().max().unwrap_or_default())
     }
 }
 

@@ -5,8 +5,8 @@
 
 use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, TaskSet};
 
+use super::analyse::analyse;
 use super::catalogue::{Asked, TESTS};
-use super::judge::analyse;
 use super::waiting::{count_from_arrivals, settle};
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};

@@ -12,9 +12,12 @@ pub(super) struct ChainOutput {
     reaction: EndToEndOutput,
     /// Data ages: one for each output of the last task that rests on a read and was replaced.
     age: EndToEndOutput,
+    /// End-to-end latencies: one for each job of the last task that stems from a job of the first; null if not every task
+    /// triggers the next.
+    latency: Option<EndToEndOutput>,
 }
 
-/// Times from a read of the first task of a chain to an effect of its last.
+/// Times from a read or an arrival of the first task of a chain to an effect of its last.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EndToEndOutput {

@@ -162,7 +162,9 @@ fn work(task: &Task) {
                 match *phase {
                     Phase::Run(run) => burn(run),
                     Phase::Sleep(span) => thread::sleep(Duration::from_nanos(span.as_ns())),
-                    Phase::Lock(_) | Phase::Unlock(_) => panic!("no stage has mutexes"),
+                    Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {
+                        panic!("no stage has mutexes or triggers")
+                    }
                 }
             }
         }

@@ -93,7 +93,7 @@ impl Jobs {
             .iter()
             .map(|stretch| match stretch.then {
                 Step::Sleep(span) => span,
-                Step::Lock(_) | Step::Unlock(_) | Step::Complete => Span::ZERO,
+                Step::Lock(_) | Step::Unlock(_) | Step::Trigger(_) | Step::Complete => Span::ZERO,
             })
             .zip(resumed)
             .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())

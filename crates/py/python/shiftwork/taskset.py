@@ -41,9 +41,9 @@ class Task:
     name: str
     #: The worst-case execution time of a job, and the budget where one is enforced.
     cost_ns: int
-    #: The least separation of arrivals.
+    #: The least separation of arrivals; of a triggered task their mean separation, and 0 outside a task set.
     period_ns: int
-    #: Relative to an arrival.
+    #: Relative to an arrival; of a triggered task without one of its own 0 outside a task set.
     deadline_ns: int
     #: The earliest arrival.
     offset_ns: int
@@ -53,10 +53,15 @@ class Task:
     affinity: str | None
     #: For fixed priorities: 1 is the most urgent; ``None``: by deadline.
     priority: int | None
-    #: ``periodic``, ``sporadic``, or ``releases``.
+    #: ``periodic``, ``sporadic``, ``releases``, or ``triggered``.
     arrival: str
     #: When jobs arrive, counted from the offset, if ``arrival`` is ``releases``; otherwise empty.
     releases_ns: tuple[int, ...]
+    #: The task that triggers its jobs, or several as in task-set files (``{"all": ["camera", "lidar"]}``); ``None``: they
+    #: arrive by time.
+    triggered_by: str | Mapping[str, Any] | None
+    #: How many triggers wait at most; ``None``: any number.
+    queue: int | None
     #: What a job really does, as in task-set files (``{"run": "450us"}``); ``None``: the cost.
     work: Mapping[str, Any] | None
     #: What happens when the budget is used up: ``throttle``, ``continue`` or ``signal``.
@@ -77,9 +82,11 @@ class Task:
         jitter: Duration | None = None,
         affinity: str | Iterable[int] | None = None,
         priority: int | None = None,
-        arrival: Literal["periodic", "sporadic", "releases"] = "periodic",
+        arrival: Literal["periodic", "sporadic", "releases", "triggered"] = "periodic",
         releases: Iterable[Duration] | None = None,
         releases_ns: Iterable[int] = (),
+        triggered_by: str | Mapping[str, Any] | None = None,
+        queue: int | None = None,
         work: Mapping[str, Any] | None = None,
         on_overrun: Literal["throttle", "continue", "signal"] = "throttle",
         start_cpu: int | None = None,
@@ -92,6 +99,10 @@ class Task:
     ) -> None:
         cost_ns = span_ns("cost", cost, cost_ns)
         period_ns = span_ns("period", period, period_ns)
+        if triggered_by is not None:
+            if period_ns is not None:
+                raise InputError(f"task `{name}` has `period` and `triggered_by`; keep one of them")
+            period_ns, arrival = 0, "triggered"
         if cost_ns is None or period_ns is None:
             lacking = "cost" if cost_ns is None else "period"
             raise InputError(f'task `{name}` lacks `{lacking}`; write for instance {lacking}="2ms"')
@@ -111,6 +122,8 @@ class Task:
             "priority": priority,
             "arrival": "releases" if given else arrival,
             "releases_ns": tuple(given),
+            "triggered_by": triggered_by,
+            "queue": queue,
             "work": work,
             "on_overrun": on_overrun,
             "start_cpu": start_cpu,
@@ -121,8 +134,8 @@ class Task:
 
     @property
     def utilization(self) -> Fraction:
-        """C/T, exact."""
-        return Fraction(self.cost_ns, self.period_ns)
+        """C/T, exact; 0 for a triggered task outside a task set."""
+        return Fraction(self.cost_ns, self.period_ns) if self.period_ns else Fraction(0)
 
     def __hash__(self) -> int:
         return hash((self.name, self.cost_ns, self.period_ns, self.deadline_ns, self.affinity))
@@ -131,8 +144,9 @@ class Task:
         entries: dict[str, object] = {
             "name": self.name,
             "cost": f"{self.cost_ns}ns",
-            "period": f"{self.period_ns}ns",
         }
+        if self.triggered_by is None:
+            entries["period"] = f"{self.period_ns}ns"
         if self.deadline_ns != self.period_ns:
             entries["deadline"] = f"{self.deadline_ns}ns"
         if self.offset_ns:
@@ -141,7 +155,7 @@ class Task:
             entries["jitter"] = f"{self.jitter_ns}ns"
         if self.arrival == "releases":
             entries["releases"] = [f"{at}ns" for at in self.releases_ns]
-        elif self.arrival != "periodic":
+        elif self.arrival not in ("periodic", "triggered"):
             entries["arrival"] = self.arrival
         if self.on_overrun != "throttle":
             entries["on-overrun"] = self.on_overrun
@@ -150,6 +164,8 @@ class Task:
         optional = {
             "affinity": self.affinity,
             "priority": self.priority,
+            "triggered-by": self.triggered_by,
+            "queue": self.queue,
             "work": self.work,
             "start-cpu": self.start_cpu,
         }
@@ -207,6 +223,7 @@ class TaskSet:
         repairs: Sequence[str] | None = None,
         lagging: Literal["grid", "reset"] | None = None,
         resources: Iterable[Mapping[str, Any]] = (),
+        chains: Iterable[Mapping[str, Any]] = (),
         actions: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         platform: dict[str, object] = {"cpus": cpus, "frequency": frequency}
@@ -237,6 +254,8 @@ class TaskSet:
             first = len(lines) + 1
             lines += task._toml()
             owners |= dict.fromkeys(range(first, len(lines) + 1), task.name)
+        for chain in chains:
+            lines += ["[[chain]]", *(_toml.line(key, item) for key, item in chain.items())]
         for action in actions:
             lines += ["[[action]]", *(_toml.line(key, item) for key, item in action.items())]
         try:
@@ -419,10 +438,11 @@ def _without_place(error: InputError, owners: Mapping[int, str]) -> InputError:
 
 def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
     name, (cost_ns, period_ns, deadline_ns, offset_ns, jitter_ns), affinity, priority, (arrival, releases) = fields
-    return Task(
+    triggered_by = table.get("triggered-by")
+    task = Task(
         name,
         cost_ns=cost_ns,
-        period_ns=period_ns,
+        period_ns=period_ns if triggered_by is None else None,
         deadline_ns=deadline_ns,
         offset_ns=offset_ns,
         jitter_ns=jitter_ns,
@@ -430,11 +450,15 @@ def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
         priority=priority,
         arrival=arrival,
         releases_ns=releases or (),
+        triggered_by=triggered_by,
+        queue=table.get("queue"),
         work=table.get("work"),
         on_overrun=table.get("on-overrun", "throttle"),
         start_cpu=table.get("start-cpu"),
         command=table.get("command", ()),
     )
+    object.__setattr__(task, "period_ns", period_ns)
+    return task
 
 
 def _row(task: Task) -> str:

@@ -7,15 +7,20 @@ use super::Colour;
 use super::grid::{Align, Cell, Grid, Tone};
 use super::tables::{column, maybe, time};
 
-/// The longest reaction times and data ages of the chains of a task set in runs under these policies, one row per run and
-/// chain; empty without chains.
+/// The longest reaction times, data ages and, where tasks trigger one another, end-to-end latencies of the chains of a
+/// task set in runs under these policies, one row per run and chain; empty without chains.
 ///
 /// One that is longer than wanted is marked with `!`. A `>` says that the longest had not ended by the horizon.
 pub fn chains(runs: &[(&str, &RunSummary)], colour: Colour) -> String {
     let mut columns = vec![column("", "chain", Align::Left)];
     let several = runs.len() > 1;
     columns.extend(several.then(|| column("", "policy", Align::Left)));
-    for group in ["reaction", "age"] {
+    let mut all = runs.iter().flat_map(|(_, summary)| &summary.chains);
+    let has_latencies = all.any(|chain| chain.latency.is_some());
+    for group in ["reaction", "age", "latency"] {
+        if group == "latency" && !has_latencies {
+            continue;
+        }
         let titles = ["wanted", "max", "samples"];
         columns.extend(titles.map(|title| column(group, title, Align::Right)));
     }
@@ -23,13 +28,20 @@ pub fn chains(runs: &[(&str, &RunSummary)], colour: Colour) -> String {
     let (mut is_empty, mut any_pending) = (true, false);
     for (policy, summary) in runs {
         for chain in &summary.chains {
-            let times = [chain.reaction, chain.age];
             let mut cells = vec![Cell::new(&chain.name)];
             cells.extend(several.then(|| Cell::new(policy)));
-            cells.extend(times.into_iter().flat_map(row));
+            for times in [chain.reaction, chain.age] {
+                cells.extend(row(times));
+                any_pending |= is_pending(times);
+            }
+            if let Some(latency) = chain.latency {
+                cells.extend(row(latency));
+                any_pending |= is_pending(latency);
+            } else if has_latencies {
+                cells.extend([maybe(None), maybe(None), maybe(None)]);
+            }
             grid.row(cells);
             is_empty = false;
-            any_pending |= times.into_iter().any(is_pending);
         }
     }
     if is_empty {
@@ -93,6 +105,7 @@ mod tests {
                 pending: ms(9),
                 wanted: None,
             },
+            latency: None,
         };
         let text = chains(&[("g-edf", &summary(vec![chain]))], Colour::Never);
         let expected = "            ------- reaction --------  --------- age ---------\n\

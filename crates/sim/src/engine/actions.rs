@@ -162,6 +162,8 @@ impl<R: Recorder> Engine<'_, R> {
         let state = &mut self.tasks[id.index()];
         state.stage = Stage::Absent;
         state.number = state.released;
+        let released = state.released;
+        self.forget_triggers(id, released);
         self.releases.set(id.index(), Instant::NEVER);
         self.timers.set(id.index(), Instant::NEVER);
         self.arrivals.retain(|&other| other != id);

@@ -14,6 +14,9 @@ impl<R: Recorder> Engine<'_, R> {
             let id = TaskId::from_index(self.releases.first_place());
             self.release(now, id);
         }
+        if self.triggers.is_some() {
+            self.release_triggered(now);
+        }
         for at in 0..self.waking.len() {
             self.wake(now, self.waking[at]);
         }
@@ -95,8 +98,7 @@ impl<R: Recorder> Engine<'_, R> {
         let (arrival, next) = if state.kind == TaskKind::Plain {
             (now, now + attributes.period)
         } else {
-            let arrival = self.plans[id.index()].pattern.arrival();
-            (arrival, self.advance(id, is_first))
+            self.advance(now, id, is_first)
         };
         self.releases.set(id.index(), next);
         self.record(
@@ -130,16 +132,23 @@ impl<R: Recorder> Engine<'_, R> {
         self.notify_policy(Event::Released(job), cause);
     }
 
-    /// Advances to the next release, which is a period later only for some tasks.
+    /// Advances past the release at `now`, of which it returns the arrival, to the next release.
     #[inline(never)]
-    fn advance(&mut self, id: TaskId, is_first: bool) -> Instant {
+    fn advance(&mut self, now: Instant, id: TaskId, is_first: bool) -> (Instant, Instant) {
         let state = &self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
+        if plan.task.trigger().is_some() {
+            if is_first {
+                self.next_triggered(id);
+            }
+            return (now, Instant::NEVER);
+        }
+        let arrival = plan.pattern.arrival();
         let falls_behind = !is_first && state.released == state.number + 1;
         if falls_behind && !matches!(plan.task.arrival, Arrival::Periodic) {
             plan.lagging.clone_from(&plan.pattern);
         }
         plan.pattern.advance(&plan.task, state.attributes.period);
-        plan.pattern.next()
+        (arrival, plan.pattern.next())
     }
 }

@@ -115,7 +115,12 @@ impl<R: Recorder> Engine<'_, R> {
             self.spend(now, job.task, cpu);
             return;
         }
-        match self.step(job.task) {
+        self.take_step(now, cpu, job, self.step(job.task));
+    }
+
+    /// The job on the CPU has executed what comes before this step.
+    pub(crate) fn take_step(&mut self, now: Instant, cpu: CpuId, job: JobId, step: Step) {
+        match step {
             Step::Sleep(span) => {
                 let reason = NotReadyReason::Suspended;
                 self.record(now, RecordKind::NotReady { job, reason });
@@ -124,6 +129,7 @@ impl<R: Recorder> Engine<'_, R> {
             }
             Step::Lock(resource) => self.lock(now, cpu, job, resource),
             Step::Unlock(resource) => self.unlock(now, cpu, job, resource),
+            Step::Trigger(task) => self.trigger(now, cpu, job, task),
             Step::Complete => self.complete(now, job.task, cpu),
         }
     }
@@ -155,6 +161,9 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, RecordKind::Completed { job });
+        if self.triggers.is_some() {
+            self.trigger_at_completion(job);
+        }
         if self.rule != ServerRule::Releases && self.plans[id.index()].pattern.next() == now {
             // For Linux a task whose next job is released at this instant has not slept.
             self.release(now, id);
@@ -209,6 +218,8 @@ impl<R: Recorder> Engine<'_, R> {
         let plan = &mut self.plans[id.index()];
         let arrival = if matches!(plan.task.arrival, Arrival::Periodic) {
             state.arrival + plan.attributes_of(state.number).period
+        } else if plan.task.trigger().is_some() {
+            self.next_triggered(id)
         } else {
             let arrival = plan.lagging.arrival();
             let period = plan.attributes_of(state.number + 1).period;
@@ -303,6 +314,7 @@ impl<R: Recorder> Engine<'_, R> {
             if self.tasks[id.index()].stage == Stage::Suspended && self.is_last_stretch(id) {
                 let job = self.job(id);
                 self.record(now, RecordKind::Completed { job });
+                self.trigger_at_completion(job);
                 self.finish_job(now, id);
             } else {
                 self.waking.push(id);

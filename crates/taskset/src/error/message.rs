@@ -201,9 +201,29 @@ fn about_tasks(error: &Error) -> Option<String> {
     })
 }
 
-/// Chains of tasks that are no chains.
+/// Chains of tasks that are no chains, and tasks that trigger others.
 fn about_chains(error: &Error) -> Option<String> {
     Some(match error {
+        Error::TriggerCircle { tasks, .. } => {
+            let tasks: Vec<String> = tasks
+                .iter()
+                .map(|task| format!("`{}`", short(task)))
+                .collect();
+            match tasks.as_slice() {
+                [task] => format!("task {task} triggers itself; let it arrive by a period"),
+                all => format!(
+                    "tasks {} trigger one another in a circle; let one of them arrive by a period",
+                    all.join(", ")
+                ),
+            }
+        }
+        Error::NotTriggeredBy { source, target, .. } => {
+            let (source, target) = (short(source), short(target));
+            format!(
+                "task `{source}` triggers `{target}` in its phases, which does not say so; write triggered-by = \
+                 \"{source}\" in task `{target}`"
+            )
+        }
         Error::DuplicateChain { chain, first, .. } => {
             let chain = short(chain);
             format!("chain `{chain}` is there already ({first}); give each chain its own `name`")
@@ -211,6 +231,13 @@ fn about_chains(error: &Error) -> Option<String> {
         Error::ChainRepeatsTask { chain, task, .. } => {
             let (chain, task) = (short(chain), short(task));
             format!("chain `{chain}` names task `{task}` twice; name each task once")
+        }
+        Error::ChainNotTriggered { chain, .. } => {
+            let chain = short(chain);
+            format!(
+                "chain `{chain}` wants a `latency`, and not each of its tasks triggers the next; write `triggered-by` in each \
+                 but the first, or want a `reaction` or an `age`"
+            )
         }
         Error::ChainTooShort { chain, .. } => {
             let chain = short(chain);

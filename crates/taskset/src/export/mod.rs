@@ -211,6 +211,10 @@ fn losses_of_program(task: &Task, left_out: &mut Vec<String>) {
             "`releases`; its program decides when it runs",
             matches!(task.arrival, shiftwork_model::Arrival::Releases(_)),
         ),
+        (
+            "`triggered-by`; its program decides when it runs",
+            task.trigger().is_some(),
+        ),
         ("`start-cpu`", task.start_cpu.is_some()),
     ];
     for (what, _) in keys.iter().filter(|(_, is_used)| *is_used) {

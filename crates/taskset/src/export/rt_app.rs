@@ -215,6 +215,10 @@ impl Thread<'_> {
                     }
                     Phase::Lock(id) => ("lock", resource(id)),
                     Phase::Unlock(id) => ("unlock", resource(id)),
+                    Phase::Trigger(_) => {
+                        self.lose("a trigger within its jobs");
+                        continue;
+                    }
                 };
                 put(&format!("{key}{number}"), value);
                 number += 1;
@@ -307,6 +311,10 @@ impl Thread<'_> {
                 self.lose("sporadic releases; a job is released every period");
                 None
             }
+            Arrival::Triggered(_) => {
+                self.lose("`triggered-by`; a job is released every period");
+                None
+            }
             Arrival::Releases(releases) => {
                 let jobs = jobs as u64;
                 let count = releases.len() as u64;
@@ -334,7 +342,7 @@ impl Thread<'_> {
         let computing = |job: &Vec<Phase>| {
             let runs = job.iter().map(|phase| match phase {
                 Phase::Run(length) => length.as_ns(),
-                Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => 0,
+                Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => 0,
             });
             runs.fold(0, u64::saturating_add)
         };

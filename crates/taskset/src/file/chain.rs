@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Chain, TaskId};
+use shiftwork_model::{Chain, TaskId, TaskSet};
 
 use super::TaskNames;
 use crate::error::TasksetError;
@@ -10,7 +10,7 @@ use crate::keys::{Key, Takes, may, must};
 use crate::place::Place;
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 4] = [
+pub(super) static KEYS: [Key; 5] = [
     must(
         "name",
         Takes::Name,
@@ -30,6 +30,12 @@ pub(super) static KEYS: [Key; 4] = [
         "age",
         Takes::Duration,
         "The longest time wanted from a sample to the end of the last output that rests on it.",
+    ),
+    may(
+        "latency",
+        Takes::Duration,
+        "The longest time wanted from an arrival of the first task to the end of the last task's job that stems from it; each \
+         task triggers the next.",
     ),
 ];
 
@@ -69,12 +75,26 @@ fn read<'t>(
     });
     let reaction = table.map("reaction", Value::positive_span);
     let age = table.map("age", Value::positive_span);
+    let latency = table.map("latency", Value::positive_span);
     Ok(Chain {
         name: name?.to_string(),
         tasks: tasks?,
         reaction: reaction?,
         age: age?,
+        latency: latency?,
     })
+}
+
+/// Reports latencies that are wanted of chains in which some task does not trigger the next.
+pub(super) fn check(file: &Table<'_>, set: &TaskSet) {
+    for (value, chain) in file.items("chain").iter().zip(&set.chains) {
+        if chain.latency.is_some() && !chain.is_triggered(set) {
+            value.report(TasksetError::ChainNotTriggered {
+                place: value.place(),
+                chain: chain.name.clone(),
+            });
+        }
+    }
 }
 
 /// Reads the tasks of the chain with this name.

@@ -6,6 +6,7 @@ mod platform;
 mod resource;
 pub(crate) mod task;
 mod ticks;
+mod trigger;
 pub(crate) mod write;
 
 use std::collections::BTreeMap;
@@ -125,13 +126,25 @@ fn read_file<'t>(
     let scheduler = file.map("scheduler", |value| read_scheduler(value, environment));
     let resources = Resources::read(&file);
     let mut ids = TaskNames::new();
-    let tasks = file.each("task", "a list of tables [[task]]", |item| {
-        task::read(item, (&names, &resources), &mut ids)
+    let named = file.each("task", "a list of tables [[task]]", |item| {
+        task::read_name(item, &mut ids)
+    });
+    let tasks = named.and_then(|named| {
+        let context = task::Context {
+            names: &names,
+            resources: &resources,
+            ids: &ids,
+        };
+        let read = named
+            .into_iter()
+            .map(|named| source.note(task::read(named, context)));
+        let read: Vec<_> = read.collect();
+        read.into_iter().collect::<Result<Vec<_>, _>>()
     });
     let chains = chain::read_all(&file, &ids);
     let actions = read_actions(&file, &names, &ids);
     ticks::check(&file, names.platform.tick_unit);
-    let set = TaskSet {
+    let mut set = TaskSet {
         name: name?.unwrap_or_default().to_string(),
         scheduler: scheduler?.unwrap_or_default(),
         tasks: tasks?,
@@ -140,6 +153,8 @@ fn read_file<'t>(
         actions: actions?,
         platform: names.platform,
     };
+    trigger::settle(&file, &mut set);
+    chain::check(&file, &set);
     resource::check(&file, &set);
     Ok(set)
 }

@@ -115,7 +115,7 @@ pub(super) fn check_phases(
                 );
             }
             Phase::Unlock(id) => held.retain(|other| *other != id),
-            Phase::Run(_) | Phase::Sleep(_) => {}
+            Phase::Run(_) | Phase::Sleep(_) | Phase::Trigger(_) => {}
         }
     }
     match held.first() {

@@ -4,12 +4,13 @@ use shiftwork_model::{Arrival, Instant, OnOverrun, Phase, Span, Task, Work};
 
 use super::TaskNames;
 use super::resource::{self, Resources};
+use super::trigger;
 use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 14] = [
+pub(super) static KEYS: [Key; 16] = [
     must(
         "name",
         Takes::Name,
@@ -20,10 +21,20 @@ pub(super) static KEYS: [Key; 14] = [
         Takes::Duration,
         "The worst case of what a job needs of a CPU, and its budget.",
     ),
-    must(
+    choice(
         "period",
         Takes::Duration,
         "The least separation of arrivals; jobs are released when they arrive, or later by up to `jitter`.",
+    ),
+    choice(
+        "triggered-by",
+        Takes::Either(&[Takes::Name, Takes::Table(&trigger::KEYS)]),
+        "The tasks that trigger its jobs, instead of a period: at each completion, or where their phases say so.",
+    ),
+    may(
+        "queue",
+        Takes::Whole(0, u32::MAX),
+        "How many triggers wait at most, under `all` of each task; others are lost. Default any number.",
     ),
     may(
         "deadline",
@@ -97,15 +108,20 @@ static WORK_KEYS: [Key; 3] = [
     choice(
         "phases",
         Takes::List(&Takes::Table(&PHASE_KEYS), 1),
-        "How a job runs, sleeps, locks and unlocks by turns.",
+        "How a job runs, sleeps, locks, unlocks and triggers by turns.",
     ),
 ];
 
-static PHASE_KEYS: [Key; 4] = [
+static PHASE_KEYS: [Key; 5] = [
     choice("run", Takes::Duration, "For how long it runs."),
     choice("sleep", Takes::Duration, "For how long it sleeps."),
     choice("lock", Takes::Name, "The resource that it locks."),
     choice("unlock", Takes::Name, "The resource that it unlocks."),
+    choice(
+        "trigger",
+        Takes::Name,
+        "The task of which it triggers a job, instead of at its completion.",
+    ),
 ];
 
 const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
@@ -116,29 +132,61 @@ pub(crate) const OVERRUNS: [(&str, OnOverrun); 3] = [
     ("signal", OnOverrun::Signal),
 ];
 
-/// Reads a task and adds its name to `ids`.
-pub(super) fn read<'t>(
+/// A task of which only the name is read.
+pub(super) struct Named<'t> {
+    table: Table<'t>,
+    name: Result<&'t str, TasksetError>,
+}
+
+/// Reads the name of a task, and adds it to `ids`.
+pub(super) fn read_name<'t>(
     value: &Value<'t>,
-    (names, resources): (&Names, &Resources),
     ids: &mut TaskNames<'t>,
-) -> Result<Task, TasksetError> {
+) -> Result<Named<'t>, TasksetError> {
     let mut table = value.table(&KEYS, "a table [[task]]")?;
     table.rename("a task".to_string());
     let name = ids.add(&table, "name = \"imu\"");
     if let Ok(name) = name {
         table.rename(format!("task `{name}`"));
     }
+    Ok(Named { table, name })
+}
+
+/// What the keys of a task refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a, 't> {
+    pub names: &'a Names,
+    pub resources: &'a Resources,
+    pub ids: &'a TaskNames<'t>,
+}
+
+/// Reads the rest of a task. The period of one that others trigger is not known yet, nor is its deadline, zero, if it has
+/// none of its own.
+pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, TasksetError> {
+    let Named { table, name } = named;
+    let names = context.names;
     let cost = table.need_map("cost", "cost = \"500us\"", Value::positive_span);
-    let period = table.need_map("period", "period = \"2ms\"", Value::positive_span);
-    let deadline = read_deadline(&table, name.as_ref().ok(), (&cost, &period));
+    let trigger = trigger::read(&table, context.ids);
+    let by_time = table.get("triggered-by").is_none();
+    let period = match by_time {
+        true => table.need_map("period", "period = \"2ms\"", Value::positive_span),
+        false => Ok(Span::from_ns(1)),
+    };
+    let deadline = match by_time {
+        true => read_deadline(&table, name.as_ref().ok(), (&cost, &period)),
+        false => table
+            .map("deadline", Value::positive_span)
+            .map(Option::unwrap_or_default),
+    };
     let affinity = table.map("affinity", |value| names.affinity(value));
     let command = table.map("command", read_command);
     let offset = table.map("offset", Value::span);
     let jitter = table.map("jitter", Value::span);
     let priority = table.map("priority", Value::priority);
     let arrival = read_arrival(&table, period.as_ref().ok().copied());
+    let arrival = trigger.and_then(|trigger| Ok(trigger.map_or(arrival?, Arrival::Triggered)));
     let start_cpu = table.map("start-cpu", |value| names.cpu(value));
-    let work = table.map("work", |value| read_work(value, resources));
+    let work = table.map("work", |value| read_work(value, context));
     let on_overrun = table.map("on-overrun", |value| value.word(&OVERRUNS));
     let affinity = affinity?.unwrap_or_else(|| names.all());
     Ok(Task {
@@ -189,7 +237,7 @@ fn read_arrival(table: &Table<'_>, period: Option<Span>) -> Result<Arrival, Task
     if table.get("arrival").is_none() && table.get("releases").is_none() {
         return Ok(Arrival::Periodic);
     }
-    let arrival = match table.exactly_one(&["arrival", "releases"])? {
+    let arrival = match table.exactly_one(&["arrival", "releases", "triggered-by"])? {
         ("arrival", value) => value.word(&ARRIVALS).map(|sporadic| match sporadic {
             true => Arrival::Sporadic,
             false => Arrival::Periodic,
@@ -220,7 +268,7 @@ fn read_releases(value: &Value<'_>, period: Option<Span>) -> Result<Vec<Instant>
 const WORK: &str = "a table like { run = \"450us\" }, { run = [\"300us\", \"450us\"] }, { trace = \
                     [\"400us\"] } or { phases = [{ run = \"1ms\" }, { sleep = \"2ms\" }] }";
 
-fn read_work(value: &Value<'_>, resources: &Resources) -> Result<Work, TasksetError> {
+fn read_work(value: &Value<'_>, context: Context<'_, '_>) -> Result<Work, TasksetError> {
     match value.table(&WORK_KEYS, WORK)?.choice(&WORK_KEYS)? {
         ("run", value) if value.is_list() => read_range(&value),
         ("run", value) => value.positive_span().map(Work::Constant),
@@ -229,8 +277,8 @@ fn read_work(value: &Value<'_>, resources: &Resources) -> Result<Work, TasksetEr
         }
         (_, value) => {
             let accepted = "a list like [{ run = \"1ms\" }, { sleep = \"2ms\" }]";
-            let phases = read_items(&value, accepted, |phase| read_phase(phase, resources))?;
-            resource::check_phases(&value, &phases, resources)?;
+            let phases = read_items(&value, accepted, |phase| read_phase(phase, context))?;
+            resource::check_phases(&value, &phases, context.resources)?;
             match phases.iter().any(|phase| matches!(phase, Phase::Run(_))) {
                 true => Ok(Work::Phases(phases)),
                 false => Err(value.out_of_range(
@@ -267,7 +315,7 @@ fn read_range(value: &Value<'_>) -> Result<Work, TasksetError> {
     }
 }
 
-fn read_phase(value: &Value<'_>, resources: &Resources) -> Result<Phase, TasksetError> {
+fn read_phase(value: &Value<'_>, context: Context<'_, '_>) -> Result<Phase, TasksetError> {
     let table = value.table(
         &PHASE_KEYS,
         "a phase like { run = \"1ms\" }, { sleep = \"2ms\" } or { lock = \"bus\" }",
@@ -275,7 +323,8 @@ fn read_phase(value: &Value<'_>, resources: &Resources) -> Result<Phase, Taskset
     match table.choice(&PHASE_KEYS)? {
         ("run", value) => value.positive_span().map(Phase::Run),
         ("sleep", value) => value.positive_span().map(Phase::Sleep),
-        ("lock", value) => resources.find(&value).map(Phase::Lock),
-        (_, value) => resources.find(&value).map(Phase::Unlock),
+        ("lock", value) => context.resources.find(&value).map(Phase::Lock),
+        ("unlock", value) => context.resources.find(&value).map(Phase::Unlock),
+        (_, value) => context.ids.find(&value).map(Phase::Trigger),
     }
 }

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use super::resource::PROTOCOLS;
 use shiftwork_model::{
-    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, OnOverrun, Phase,
-    Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, Join, OnOverrun, Phase,
+    Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet,
+    Trigger, Work,
 };
 
 /// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
@@ -176,7 +177,10 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
     out.push_str("\n[[task]]\n");
     line(out, "name", &quoted(&task.name));
     line(out, "cost", &span(task.cost));
-    line(out, "period", &span(task.period));
+    match task.trigger() {
+        None => line(out, "period", &span(task.period)),
+        Some(trigger) => write_trigger(out, trigger, set),
+    }
     if task.deadline != task.period {
         line(out, "deadline", &span(task.deadline));
     }
@@ -193,14 +197,14 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
         line(out, "priority", &priority.to_string());
     }
     match &task.arrival {
-        Arrival::Periodic => {}
+        Arrival::Periodic | Arrival::Triggered(_) => {}
         Arrival::Sporadic => line(out, "arrival", "\"sporadic\""),
         Arrival::Releases(releases) => line(out, "releases", &list(releases, |at| instant(*at))),
     }
     if let Some(cpu) = task.start_cpu {
         line(out, "start-cpu", &cpu.to_string());
     }
-    if let Some(work) = work(&task.work, &set.resources) {
+    if let Some(work) = work(&task.work, set) {
         line(out, "work", &work);
     }
     match task.on_overrun {
@@ -213,22 +217,37 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
     }
 }
 
-fn work(work: &Work, resources: &[Resource]) -> Option<String> {
+fn write_trigger(out: &mut String, trigger: &Trigger, set: &TaskSet) {
+    let name = |id: &TaskId| quoted(&set.tasks[id.index()].name);
+    let sources = list(&trigger.sources, name);
+    let by = match (trigger.sources.as_slice(), trigger.join) {
+        ([one], Join::Any) => name(one),
+        (_, Join::Any) => format!("{{ any = {sources} }}"),
+        (_, Join::All) => format!("{{ all = {sources} }}"),
+    };
+    line(out, "triggered-by", &by);
+    if let Some(queue) = trigger.queue {
+        line(out, "queue", &queue.to_string());
+    }
+}
+
+fn work(work: &Work, set: &TaskSet) -> Option<String> {
     let inner = match work {
         Work::Cost => return None,
         Work::Constant(run) => format!("run = {}", span(*run)),
         Work::Uniform(least, most) => format!("run = [{}, {}]", span(*least), span(*most)),
         Work::Trace(runs) => format!("trace = {}", list(runs, |run| span(*run))),
-        Work::Phases(phases) => format!("phases = {}", list(phases, |it| phase(it, resources))),
+        Work::Phases(phases) => format!("phases = {}", list(phases, |it| phase(it, set))),
     };
     Some(format!("{{ {inner} }}"))
 }
 
-fn phase(phase: &Phase, resources: &[Resource]) -> String {
-    let name = |id: &ResourceId| quoted(&resources[id.index()].name);
+fn phase(phase: &Phase, set: &TaskSet) -> String {
+    let name = |id: &ResourceId| quoted(&set.resources[id.index()].name);
     match phase {
         Phase::Lock(id) => format!("{{ lock = {} }}", name(id)),
         Phase::Unlock(id) => format!("{{ unlock = {} }}", name(id)),
+        Phase::Trigger(id) => format!("{{ trigger = {} }}", quoted(&set.tasks[id.index()].name)),
         Phase::Run(length) => format!("{{ run = {} }}", span(*length)),
         Phase::Sleep(length) => format!("{{ sleep = {} }}", span(*length)),
     }
@@ -239,7 +258,12 @@ fn write_chain(out: &mut String, chain: &Chain, set: &TaskSet) {
     line(out, "name", &quoted(&chain.name));
     let tasks = list(&chain.tasks, |id| quoted(&set.tasks[id.index()].name));
     line(out, "tasks", &tasks);
-    for (key, wanted) in [("reaction", chain.reaction), ("age", chain.age)] {
+    let keys = [
+        ("reaction", chain.reaction),
+        ("age", chain.age),
+        ("latency", chain.latency),
+    ];
+    for (key, wanted) in keys {
         if let Some(wanted) = wanted {
             line(out, key, &span(wanted));
         }

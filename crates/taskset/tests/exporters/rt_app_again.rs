@@ -84,7 +84,7 @@ fn is_later_every_time(task: &Task) -> bool {
     let length = |phases: &[Phase]| {
         let lengths = phases.iter().map(|phase| match phase {
             Phase::Run(length) | Phase::Sleep(length) => length.as_ns().div_ceil(1_000),
-            Phase::Lock(_) | Phase::Unlock(_) => 0,
+            Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => 0,
         });
         lengths.sum::<u64>()
     };

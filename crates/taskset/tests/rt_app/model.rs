@@ -24,7 +24,7 @@ pub fn execute(task: &Task, horizon: i64) -> Vec<Busy> {
     let releases: Vec<i64> = match &task.arrival {
         Arrival::Periodic => (0..=horizon / period).map(|job| job * period).collect(),
         Arrival::Releases(releases) => releases.iter().map(|at| us(at.as_ns())).collect(),
-        Arrival::Sporadic => panic!("rt-app has no sporadic threads"),
+        Arrival::Sporadic | Arrival::Triggered(_) => panic!("imported threads arrive by time"),
     };
     let (mut now, mut busy) = (0, Vec::new());
     for (release, body) in releases.iter().zip(bodies.iter().cycle()) {
@@ -36,7 +36,7 @@ pub fn execute(task: &Task, horizon: i64) -> Vec<Busy> {
                     now += us(length.as_ns());
                 }
                 Phase::Sleep(length) => now += us(length.as_ns()),
-                Phase::Lock(_) | Phase::Unlock(_) => {}
+                Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {}
             }
         }
     }

@@ -13,6 +13,7 @@ fn chained(tasks: usize, chains: &[&[usize]]) -> TaskSet {
             tasks: path.iter().copied().map(TaskId::from_index).collect(),
             reaction: None,
             age: None,
+            latency: None,
         });
     }
     set

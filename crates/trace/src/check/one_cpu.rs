@@ -72,6 +72,7 @@ fn names_in(kind: &RecordKind) -> (Option<TaskId>, Option<CpuId>) {
         | RecordKind::BudgetSpent { job } => (Some(job.task), None),
         RecordKind::Switched { cpu, to, .. } => (to.map(|job| job.task), Some(cpu)),
         RecordKind::Replenished { task, .. }
+        | RecordKind::Triggered { task, .. }
         | RecordKind::RankChanged { task, .. }
         | RecordKind::Entered { task }
         | RecordKind::Left { task }

@@ -67,7 +67,7 @@ fn check_preemptions(state: &State, found: &mut Findings) {
 }
 
 /// A CPU that is free after all events of the instant takes the most urgent job that waits for it by then,
-/// arrivals of the instant included.
+/// arrivals of the instant included, except for those that follow from what started at it.
 fn check_starts(order: Order, state: &State, found: &mut Findings) {
     for change in state.changes() {
         let Some(job) = change.after else { continue };
@@ -76,7 +76,8 @@ fn check_starts(order: Order, state: &State, found: &mut Findings) {
         };
         let waiting = state.ready.iter().filter(|id| {
             let other = &state.tasks[id.index()];
-            other.waits() && other.affinity.contains(change.cpu)
+            let precedes = other.triggered_late != Some(state.now());
+            other.waits() && precedes && other.affinity.contains(change.cpu)
         });
         let first = waiting.min_by_key(|id| key(order, &state.tasks[id.index()]));
         if let Some(&first) = first

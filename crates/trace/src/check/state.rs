@@ -27,6 +27,9 @@ pub(crate) struct TaskState {
     pub since: Instant,
     /// The last change of the rank or the affinity of the task.
     pub changed: Option<Instant>,
+    /// The last instant at which the task was triggered after a CPU had switched at that instant: by a job that triggers
+    /// before it executes.
+    pub triggered_late: Option<Instant>,
     /// Index in the list of ready tasks, valid while a job is ready.
     position: usize,
 }
@@ -90,6 +93,7 @@ impl State {
                 runs: None,
                 since: Instant::ZERO,
                 changed: None,
+                triggered_late: None,
                 position: 0,
             };
             state.tasks.push(task);
@@ -178,6 +182,12 @@ impl State {
             RecordKind::Switched { cpu, to, .. } => {
                 self.changed = true;
                 self.running.switch(cpu, to);
+            }
+            RecordKind::Triggered { task, .. } => {
+                let has_switched = self.running.changes().next().is_some();
+                if let Some(task) = self.tasks.get_mut(task.index()).filter(|_| has_switched) {
+                    task.triggered_late = Some(self.now);
+                }
             }
             RecordKind::Replenished { task, deadline, .. } => {
                 if let Some(task) = self.touch(task) {

@@ -25,11 +25,13 @@ pub(super) enum Name {
     Left,
     Taken,
     Blocked,
+    Trigger,
+    TriggerLost,
 }
 
 impl Name {
     /// All of them, with their texts.
-    pub const ALL: [(Self, &'static str); 13] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
         (Self::Missed, "deadline missed!"),
@@ -43,6 +45,8 @@ impl Name {
         (Self::Left, "left"),
         (Self::Taken, "taken"),
         (Self::Blocked, "waits for mutex"),
+        (Self::Trigger, "trigger"),
+        (Self::TriggerLost, "trigger lost"),
     ];
     /// The number of the first task's name.
     pub const TASKS: u64 = 16;

@@ -14,8 +14,8 @@ use shiftwork_model::{
 use super::proto_buffer::ProtoBuffer;
 
 /// The version of this encoding; it changes with every change of the encoding.
-/// Earlier versions can also be read: 1 has the kinds up to 16, 2 those up to 19.
-pub(super) const VERSION: u32 = 3;
+/// Earlier versions can also be read: 1 has the kinds up to 16, 2 those up to 19, 3 those up to 20.
+pub(super) const VERSION: u32 = 4;
 
 /// Maximum size of a record without texts and CPU sets.
 const RECORD_BYTES_MAX: usize = 64;
@@ -76,6 +76,11 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, kind: &RecordKind) {
         RecordKind::Locked { job, resource } | RecordKind::Unlocked { job, resource } => {
             write_job(buffer, *job);
             write_resource(buffer, *resource);
+        }
+        RecordKind::Triggered { by, task, is_lost } => {
+            write_job(buffer, *by);
+            write_task(buffer, *task);
+            buffer.byte(u8::from(*is_lost));
         }
         RecordKind::RankChanged {
             task,
@@ -160,6 +165,7 @@ const fn tag(kind: &RecordKind) -> u8 {
         RecordKind::Locked { .. } => 21,
         RecordKind::Unlocked { .. } => 22,
         RecordKind::RankChanged { .. } => 23,
+        RecordKind::Triggered { .. } => 24,
     }
 }
 
@@ -319,6 +325,11 @@ impl<'a> RecordReader<'a> {
                 task: self.task()?,
                 priority: self.priority()?,
                 deadline: self.deadline()?,
+            },
+            24 => RecordKind::Triggered {
+                by: self.job()?,
+                task: self.task()?,
+                is_lost: self.byte()? != 0,
             },
             _ => return Err("there is no such kind of record"),
         })

@@ -26,7 +26,8 @@ const STRETCH_BYTES: usize = 1 << 15;
 /// Its events:
 ///
 /// - Each CPU has a track with a slice for every interval in which it runs a job, as of whole
-///   instants. A shift is a flow from the slice on the old CPU to the one on the new. The times when it is
+///   instants. A shift is a flow from the slice on the old CPU to the one on the new, and a trigger one from the job
+///   that makes it to the task that it triggers. The times when it is
 ///   offline or runs background work are slices on a second track.
 /// - Each task has a track with a slice per job. It begins with the release and ends with the completion; the
 ///   slice of a job that is released before its predecessor completes begins with that completion. Within it,
@@ -51,7 +52,7 @@ pub struct Writer<W: Write> {
     tracks: Tracks,
     /// Deadlines after this instant have no event.
     horizon: Instant,
-    /// Number of shifts so far; each is a flow with that number.
+    /// Number of shifts and triggers so far; each is a flow with that number.
     flows: u64,
     /// Jobs of tasks that left.
     dropped: Vec<(TaskId, Run)>,
@@ -225,6 +226,7 @@ impl<W: Write> Writer<W> {
         match *kind {
             RecordKind::BudgetSpent { job } => self.show_instant(job.task, Name::BudgetSpent),
             RecordKind::Replenished { task, .. } => self.show_instant(task, Name::Replenished),
+            RecordKind::Triggered { by, task, is_lost } => self.show_trigger(by, task, is_lost),
             RecordKind::Entered { task } => self.show_instant(task, Name::Entered),
             RecordKind::Left { task } => self.show_leaving(task),
             RecordKind::CpuOffline { cpu } => self.show_away(cpu, Some(Name::Offline)),
@@ -244,6 +246,27 @@ impl<W: Write> Writer<W> {
             let event = Event::new(self.now.as_ns(), INSTANT, task.track, name as u64);
             event.write(&mut self.buffer);
         }
+    }
+
+    /// A trigger is a flow from the track of the job that made it to the triggered task.
+    fn show_trigger(&mut self, by: JobId, task: TaskId, is_lost: bool) {
+        let at_ns = self.now.as_ns();
+        let track = |id: TaskId| self.tasks.get(id.index()).map(|task| task.track);
+        let (Some(from), Some(to)) = (track(by.task), track(task)) else {
+            return;
+        };
+        self.flows += 1;
+        let flow = Some(self.flows);
+        let mut start = Event::new(at_ns, INSTANT, from, Name::Trigger as u64);
+        (start.job, start.flow_out) = (Some(by.number), flow);
+        start.write(&mut self.buffer);
+        let name = match is_lost {
+            false => Name::Trigger,
+            true => Name::TriggerLost,
+        };
+        let mut end = Event::new(at_ns, INSTANT, to, name as u64);
+        end.flow_in = flow;
+        end.write(&mut self.buffer);
     }
 
     fn show_leaving(&mut self, id: TaskId) {

@@ -313,6 +313,7 @@ pub(super) const fn is_event(kind: &RecordKind) -> bool {
         RecordKind::Switched { .. }
             | RecordKind::Interrupted { .. }
             | RecordKind::Released { .. }
+            | RecordKind::Triggered { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::Refused { .. }
     )

@@ -86,6 +86,9 @@ impl fmt::Display for Obstacle<'_> {
             "the simulation with full costs misses no deadline; if jobs execute for less";
         match self {
             Self::Refused(why) => f.write_str(why),
+            Self::NotPeriodic(task) if task.trigger().is_some() => {
+                write!(f, "task `{}` is triggered by others", task.name)
+            }
             Self::NotPeriodic(task) if task.arrival == Arrival::Periodic => {
                 write!(f, "task `{}` has jitter", task.name)
             }

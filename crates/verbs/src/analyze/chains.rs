@@ -1,6 +1,6 @@
 //! What is known of cause-effect chains under a policy.
 
-use shiftwork_analysis::chains::{Known, chain_bound};
+use shiftwork_analysis::chains::{Known, chain_bound, latency_bound};
 use shiftwork_analysis::verdicts::PolicyAnalysis;
 use shiftwork_model::{Chain, Span, TaskSet};
 
@@ -12,15 +12,26 @@ use super::found::Findings;
 pub struct ChainBound {
     /// No reaction time and no data age is longer; `None` if nothing is known.
     pub bound: Option<Span>,
+    /// No end-to-end latency is longer; `None` if nothing is known, or not every task triggers the next.
+    pub latency: Option<Span>,
 }
 
 impl ChainBound {
-    /// Whether a requirement is shown to be met: `met` or `unknown`.
+    /// Whether a reaction time or data age is shown to be as wanted: `met` or `unknown`.
     pub fn verdict(self, wanted: Span) -> &'static str {
-        match self.bound {
-            Some(bound) if bound <= wanted => "met",
-            _ => "unknown",
-        }
+        verdict(self.bound, wanted)
+    }
+
+    /// The same of an end-to-end latency.
+    pub fn latency_verdict(self, wanted: Span) -> &'static str {
+        verdict(self.latency, wanted)
+    }
+}
+
+fn verdict(bound: Option<Span>, wanted: Span) -> &'static str {
+    match bound {
+        Some(bound) if bound <= wanted => "met",
+        _ => "unknown",
     }
 }
 
@@ -43,6 +54,7 @@ impl Findings {
         };
         let of = |chain: &Chain| ChainBound {
             bound: chain_bound(chain, known),
+            latency: latency_bound(chain, set, &responses),
         };
         set.chains.iter().map(of).collect()
     }

@@ -22,8 +22,8 @@ pub(super) const JOBS_MAX: u128 = 5_000;
 /// Looks for missed deadlines under every policy of which nothing is known, and notes those that are
 /// found; returns the policies with what was seen.
 ///
-/// All tasks release together and then every period, and every job takes its whole cost. Sporadic tasks
-/// may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's
+/// All tasks that arrive by time release together (at their offsets if some trigger others) and then every period, and
+/// every job takes its whole cost. Sporadic tasks may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's
 /// definition and nothing of how it is built judges the schedule; one that it rejects shows nothing.
 pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
     let strict = strictest(set);
@@ -54,9 +54,15 @@ pub(super) fn refute(
 /// The same tasks, as demanding as they may be from the start.
 fn strictest(set: &TaskSet) -> TaskSet {
     let mut strict = with_full_costs(set);
+    // Triggers of tasks with other offsets may be joined, and then these count.
+    let has_triggers = set.first_triggered().is_some();
     for task in &mut strict.tasks {
-        task.offset = Span::ZERO;
-        task.arrival = Arrival::Periodic;
+        if !has_triggers {
+            task.offset = Span::ZERO;
+        }
+        if task.trigger().is_none() {
+            task.arrival = Arrival::Periodic;
+        }
         task.jitter = Span::ZERO;
     }
     strict

@@ -15,7 +15,7 @@ pub(super) const LONGEST: Span = Span::from_ns(Span::MAX.as_ns() / 4);
 /// stops it. A job that locks mutexes does what the file says: without them others might be late that are not.
 pub(super) fn with_full_costs(set: &TaskSet) -> TaskSet {
     let full = |task: &Task| Task {
-        work: match task.locks() {
+        work: match task.locks() || task.triggers().next().is_some() {
             true => task.work.clone(),
             false => Work::Cost,
         },

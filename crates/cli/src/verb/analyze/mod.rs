@@ -35,6 +35,13 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
             input.path
         ));
     }
+    if let Some(task) = set.first_triggered() {
+        console.note(format!(
+            "note: {}: task `{}` is triggered by others; how late it arrives follows from bounds on their responses \
+             (docs/theory/triggers.md)",
+            input.path, task.name
+        ));
+    }
     if let Some(task) = set.first_locking() {
         console.note(format!(
             "note: {}: task `{}` locks mutexes; the time that they block others counts as computing where a bound on it is \

@@ -96,6 +96,9 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
             format!("feasible: no, by {by}: {}", witness(proof, Names(set)))
         }
         (Feasible::No, None) => format!("feasible: no, by {by}"),
+        (Feasible::Unknown, _) if set.first_triggered().is_some() => String::from(
+            "feasible: unknown: when triggered jobs arrive is known under single policies alone",
+        ),
         (Feasible::Unknown, _) if set.first_locking().is_some() => String::from(
             "feasible: unknown: the utilizations fit, and how long mutexes block is known under single policies alone",
         ),
@@ -136,28 +139,44 @@ fn verdict(judgement: &Judgement, refused: bool) -> String {
 
 /// A line for each chain and policy that is asked about; if none is named, for each policy under which anything is known.
 fn chains(set: &TaskSet, findings: &Findings) -> String {
-    let titles = ["chain", "policy", "at most", "reaction", "age"];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    let has_latencies = set.chains.iter().any(|chain| chain.is_triggered(set));
+    let titles = [
+        "chain", "policy", "at most", "reaction", "age", "latency", "wanted",
+    ];
+    let shown = if has_latencies { 7 } else { 5 };
+    let mut rows = vec![titles.map(str::to_owned)[..shown].to_vec()];
     for (place, chain) in set.chains.iter().enumerate() {
         for found in &findings.analysis.policies {
             let Some(&known) = findings.chains(set, found).get(place) else {
                 continue;
             };
             let is_asked = findings.chosen.contains(&found.policy);
-            if !is_asked && (known.bound.is_none() || !findings.chosen.is_empty()) {
+            let is_known = known.bound.is_some() || known.latency.is_some();
+            if !is_asked && (!is_known || !findings.chosen.is_empty()) {
                 continue;
             }
             let verdict = |wanted: Option<Span>| match wanted {
                 Some(wanted) => format!("{wanted} {}", known.verdict(wanted)),
                 None => "-".to_owned(),
             };
-            rows.push(vec![
+            let bound = |bound: Option<Span>| bound.map_or_else(|| "unknown".to_owned(), at_most);
+            let latency = match (chain.latency, chain.is_triggered(set)) {
+                (_, false) => ["-".to_owned(), "-".to_owned()],
+                (None, true) => [bound(known.latency), "-".to_owned()],
+                (Some(wanted), true) => {
+                    let verdict = known.latency_verdict(wanted);
+                    [bound(known.latency), format!("{wanted} {verdict}")]
+                }
+            };
+            let mut row = vec![
                 chain.name.clone(),
                 found.policy.clone(),
-                known.bound.map_or_else(|| "unknown".to_owned(), at_most),
+                bound(known.bound),
                 verdict(chain.reaction),
                 verdict(chain.age),
-            ]);
+            ];
+            row.extend(latency.into_iter().filter(|_| has_latencies));
+            rows.push(row);
         }
     }
     match rows.len() {

@@ -187,7 +187,9 @@ impl Jobs {
         self.phases.iter().map(|phases| {
             let runs = phases.iter().map(|phase| match phase {
                 Phase::Run(length) => *length,
-                Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => Span::ZERO,
+                Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {
+                    Span::ZERO
+                }
             });
             runs.fold(Span::ZERO, |sum, run| sum + run)
         })

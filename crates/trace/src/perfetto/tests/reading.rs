@@ -121,7 +121,7 @@ fn every_defect_has_its_message() {
         ),
         (
             header(|header| header.version = 9),
-            "the records have version 9, and this program reads up to version 3; use a newer \
+            "the records have version 9, and this program reads up to version 4; use a newer \
              program"
                 .into(),
         ),

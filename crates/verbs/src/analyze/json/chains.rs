@@ -27,6 +27,10 @@ struct ChainOutput {
     reaction: Option<RequirementOutput>,
     /// Null if any data age is wanted.
     age: Option<RequirementOutput>,
+    /// No end-to-end latency is longer; null if nothing is known, or not every task triggers the next.
+    latency_bound_ns: Option<u64>,
+    /// Null if any end-to-end latency is wanted.
+    latency: Option<RequirementOutput>,
 }
 
 /// What is known of one requirement.
@@ -46,15 +50,19 @@ pub fn chains(set: &TaskSet, findings: &Findings) -> Option<Vec<ChainsOutput>> {
     let of_policy = findings.accounted().map(|(found, account)| {
         let bounds = findings.chains(set, found).into_iter();
         let chains = set.chains.iter().zip(bounds).map(|(chain, known)| {
-            let requirement = |wanted: Span| RequirementOutput {
+            let output = |wanted: Span, verdict: &str| RequirementOutput {
                 wanted_ns: wanted.as_ns(),
-                verdict: known.verdict(wanted).to_owned(),
+                verdict: verdict.to_owned(),
             };
+            let requirement = |wanted: Span| output(wanted, known.verdict(wanted));
+            let latency = |wanted: Span| output(wanted, known.latency_verdict(wanted));
             ChainOutput {
                 name: chain.name.clone(),
                 bound_ns: known.bound.map(Span::as_ns),
                 reaction: chain.reaction.map(requirement),
                 age: chain.age.map(requirement),
+                latency_bound_ns: known.latency.map(Span::as_ns),
+                latency: chain.latency.map(latency),
             }
         });
         ChainsOutput {

@@ -1,0 +1,174 @@
+//! The analysis of a task set: of tasks that arrive by time, and of tasks of which some trigger others.
+//!
+//! When a triggered job arrives depends on responses, and responses on when jobs arrive. What is found so that both agree
+//! holds: `docs/theory/triggers.md` has the proof. Nothing is ever refuted where
+//! tasks are triggered.
+
+use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet};
+
+use super::conclude::{improve, judgement, nothing_known};
+use super::judge::analyse_by_time;
+use super::waiting::not_shown;
+use super::{Analysis, Answer, Candidate, Criterion, Found, PolicyAnalysis};
+use crate::affinity::feasibility;
+use crate::policy::is_fp;
+use crate::triggers::{Streams, by_time, holistic};
+use crate::verdicts::TESTS;
+use crate::{Demand, Rate};
+
+/// Analyses of tasks that arrive by time until arrivals and responses agree.
+const ROUNDS: usize = 24;
+
+/// All that is known of a task set under these policies. `steps` is how much each test may do for each
+/// policy, shared evenly among the parts; the answer depends on it and on nothing else.
+///
+/// Demand that does not fit decides before any test is asked: those that apply then fail.
+///
+/// # Assumes
+/// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
+/// a task set is not taken into account. Where tasks have jitter, or suspend themselves or lock mutexes within
+/// jobs, [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
+/// impossible without. Of tasks that others trigger, it is found out together how late they arrive and how long they take.
+///
+/// # Cost
+/// That of the tests; the same question is asked once, whatever the number of policies to which it is
+/// one. Up to three times that where others stand for the tasks.
+pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+    match set.first_triggered() {
+        Some(_) => analyse_triggered(set, candidates, steps),
+        None => analyse_by_time(set, candidates, steps),
+    }
+}
+
+/// What is known of one policy of these properties, which binds the tasks to these CPUs.
+pub(super) fn analyse_one(
+    set: &TaskSet,
+    (traits, bound): (&PolicyTraits, &[Affinity]),
+    steps: u64,
+) -> Option<PolicyAnalysis> {
+    let candidate = Candidate {
+        policy: String::new(),
+        traits: *traits,
+        bound: Ok(bound.to_vec()),
+    };
+    let analysis = analyse(set, std::slice::from_ref(&candidate), steps);
+    analysis.policies.into_iter().next()
+}
+
+/// For a task set of which some tasks are triggered.
+fn analyse_triggered(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+    let mut utilization = Demand::default();
+    let rates = set.tasks.iter();
+    let rates = rates.filter_map(|task| Rate::new(task.cost, task.period));
+    rates.for_each(|rate| utilization.add(rate));
+    let streams = Streams::of(set);
+    let policy = |candidate: &Candidate| match (&candidate.bound, &streams) {
+        (Ok(bound), Some(streams)) => known(set, streams, (candidate, bound), steps),
+        _ => unknown(set, candidate),
+    };
+    let mut feasibility = not_shown(feasibility(set));
+    feasibility.verdict = crate::affinity::Feasible::Unknown;
+    feasibility.witness = None;
+    Analysis {
+        utilization,
+        feasibility,
+        policies: candidates.iter().map(policy).collect(),
+    }
+}
+
+/// Nothing, with the reason if the policy refuses the tasks.
+fn unknown(set: &TaskSet, candidate: &Candidate) -> PolicyAnalysis {
+    let mut found = PolicyAnalysis {
+        refusal: candidate.bound.as_ref().err().cloned(),
+        ..nothing_known(candidate, set.tasks.len())
+    };
+    let speaks = TESTS
+        .iter()
+        .filter(|test| test.speaks_of(&candidate.traits));
+    for test in speaks {
+        let tests = &mut judgement(&mut found, test.criterion).tests;
+        tests.push((test.name, Found::NotApplicable));
+    }
+    found
+}
+
+/// What is known of a policy that binds the tasks to these CPUs.
+fn known(
+    set: &TaskSet,
+    streams: &Streams,
+    (candidate, bound): (&Candidate, &[Affinity]),
+    steps: u64,
+) -> PolicyAnalysis {
+    let mut found =
+        agreed(set, streams, candidate, steps).unwrap_or_else(|| unknown(set, candidate));
+    if is_fp(&candidate.traits)
+        && let Some(responses) = holistic(set, streams, bound, steps)
+    {
+        note(set, &mut found, &responses);
+    }
+    found
+}
+
+/// What is known where tasks that arrive by time stand for the triggered ones; `None` if no arrivals and responses are
+/// found that agree.
+fn agreed(
+    set: &TaskSet,
+    streams: &Streams,
+    candidate: &Candidate,
+    steps: u64,
+) -> Option<PolicyAnalysis> {
+    if !streams.are_single() {
+        return None;
+    }
+    let mut latest = vec![Span::ZERO; set.tasks.len()];
+    for _ in 0..ROUNDS {
+        let stand_ins = by_time(set, streams, &latest)?;
+        let analysis = analyse_by_time(&stand_ins, std::slice::from_ref(candidate), steps);
+        let mut found = analysis.policies.into_iter().next()?;
+        let best = found.best.iter();
+        let responses: Vec<Option<Span>> = best.map(|it| it.map(|best| best.response)).collect();
+        let next = streams.latest(&responses)?;
+        if next
+            .iter()
+            .zip(&latest)
+            .all(|(next, latest)| next <= latest)
+        {
+            for criterion in [Criterion::Hard, Criterion::Soft] {
+                let judgement = judgement(&mut found, criterion);
+                if judgement.answer == Answer::Unschedulable {
+                    judgement.answer = Answer::Unknown;
+                    judgement.by.clear();
+                }
+                judgement.witness = None;
+            }
+            return Some(found);
+        }
+        let later = next.into_iter().zip(latest);
+        latest = later.map(|(next, latest)| next.max(latest)).collect();
+    }
+    None
+}
+
+/// Notes bounds on the response times of all tasks by `fp-rta`.
+fn note(set: &TaskSet, found: &mut PolicyAnalysis, responses: &[Span]) {
+    const TEST: &str = "fp-rta";
+    for (best, &response) in found.best.iter_mut().zip(responses) {
+        improve(best, response, TEST);
+    }
+    let in_time = |(task, response): (&shiftwork_model::Task, &Span)| *response <= task.deadline;
+    let is_in_time = set.tasks.iter().zip(responses).all(in_time);
+    for (criterion, is_shown) in [(Criterion::Hard, is_in_time), (Criterion::Soft, true)] {
+        let judgement = judgement(found, criterion);
+        if is_shown && judgement.answer == Answer::Unknown {
+            (judgement.answer, judgement.by) = (Answer::Schedulable, vec![TEST]);
+        }
+        for (test, known) in &mut judgement.tests {
+            if *test == TEST {
+                *known = match is_shown {
+                    true => Found::Pass,
+                    false => Found::Fail,
+                };
+            }
+        }
+    }
+}

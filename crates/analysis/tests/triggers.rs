@@ -1,0 +1,261 @@
+//! Tasks of which some trigger others: what verdicts say of them holds in simulated schedules.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+
+use shiftwork_analysis::verdicts::{Answer, Candidate, PolicyAnalysis, analyse};
+use shiftwork_model::{
+    Affinity, Arrival, CpuSet, Instant, Join, OnOverrun, Phase, Priority, RandomStream, RecordKind,
+    Recorder, Span, Task, TaskId, TaskSet, Trigger, Work,
+};
+use shiftwork_policy::registry::{self, Entry};
+use shiftwork_sim::{Options, Simulation};
+
+const STEPS: u64 = 100_000;
+const NS: fn(u64) -> Span = Span::from_ns;
+
+/// Of a simulated schedule: the longest time from an arrival of each task to the completion of the job.
+struct Responses<'a> {
+    set: &'a TaskSet,
+    due: Vec<Vec<u64>>,
+    longest: Vec<u64>,
+}
+
+impl Recorder for Responses<'_> {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
+                self.due[job.task.index()].push(deadline.as_ns());
+            }
+            RecordKind::Completed { job } => {
+                let index = job.task.index();
+                let due = self.due[index][job.number as usize - 1];
+                let arrival = due - self.set.tasks[index].deadline.as_ns();
+                self.longest[index] = self.longest[index].max(at.as_ns() - arrival);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The longest times from arrivals in several runs: other offsets, sporadic gaps and jitter in each, and in some shorter
+/// work.
+fn longest(set: &TaskSet, entry: &Entry, seed: u64) -> Vec<u64> {
+    let mut stream = RandomStream::new(seed, 141, 0);
+    let mut longest = vec![0; set.tasks.len()];
+    for run in 0..10 {
+        let mut set = set.clone();
+        for task in &mut set.tasks {
+            if task.trigger().is_none() && run > 0 && !joins_periodic(&task.arrival) {
+                task.offset = NS(stream.below(task.period.as_ns()));
+            }
+            if run % 3 == 2 && task.work == Work::Cost && stream.below(2) == 0 {
+                task.work = Work::Uniform(NS(1), task.cost);
+            }
+        }
+        let options = Options {
+            seed: seed + run,
+            horizon: Instant::from_ns(20_000),
+            overheads: None,
+            reserve_server: false,
+        };
+        let policy = entry.build(&set).unwrap();
+        let mut responses = Responses {
+            set: &set,
+            due: vec![Vec::new(); set.tasks.len()],
+            longest,
+        };
+        Simulation::new(&set, policy, &entry.traits, options).run(&mut responses);
+        longest = responses.longest;
+    }
+    longest
+}
+
+/// Offsets of periodic tasks may be joined, and are what the analysis knows.
+fn joins_periodic(arrival: &Arrival) -> bool {
+    *arrival == Arrival::Periodic
+}
+
+fn affinity(stream: &mut RandomStream, cpus: usize, nested: bool) -> Affinity {
+    let all = CpuSet::first(cpus);
+    let set = match (stream.below(3), nested) {
+        (0, _) => all,
+        (_, true) => CpuSet::first(1 + stream.below(cpus as u64) as usize),
+        (_, false) => all.iter().filter(|_| stream.below(2) == 0).collect(),
+    };
+    Affinity::new(set).or(Affinity::new(all)).unwrap()
+}
+
+/// Up to six tasks on up to three CPUs, of which about half are triggered.
+fn random(seed: u64) -> TaskSet {
+    let mut stream = RandomStream::new(seed, 140, 0);
+    let cpus = 1 + stream.below(3) as usize;
+    let count = 2 + stream.below(5) as usize;
+    let nested = stream.below(2) == 0;
+    let few = stream.below(2) == 0;
+    let mut tasks: Vec<Task> = Vec::new();
+    for place in 0..count {
+        let period = [10, 20, 30][stream.below(3) as usize] * 10;
+        let cost = 1 + stream.below(period / if few { 8 } else { 4 });
+        let affinity = affinity(&mut stream, cpus, nested);
+        let mut task = Task::periodic(&format!("t{place}"), NS(cost), NS(period), affinity);
+        task.priority = Priority::new(1 + stream.below(4) as u32);
+        task.on_overrun = OnOverrun::Continue;
+        if place > 0 && stream.below(2) == 0 {
+            let first = stream.below(place as u64) as usize;
+            let more = stream.below(3) == 0;
+            let sources = (first..place).filter(|&it| it == first || (more && it == place - 1));
+            task.arrival = Arrival::Triggered(Trigger {
+                sources: sources.map(TaskId::from_index).collect(),
+                join: [Join::Any, Join::All][stream.below(2) as usize],
+                queue: (stream.below(4) == 0).then(|| 1 + stream.below(2) as u32),
+            });
+        } else {
+            task.offset = NS(stream.below(period));
+            if stream.below(2) == 0 {
+                task.arrival = Arrival::Sporadic;
+            }
+            if stream.below(4) == 0 {
+                task.jitter = NS(1 + stream.below(period / 2));
+            }
+        }
+        tasks.push(task);
+    }
+    let mut set = TaskSet::new("", cpus, tasks);
+    for place in 0..count {
+        let id = TaskId::from_index(place);
+        let targets: Vec<TaskId> = set.triggered_at_completion(id).collect();
+        let cost = set.tasks[place].cost;
+        if cost.as_ns() >= 2 && stream.below(3) == 0 {
+            let first = 1 + stream.below(cost.as_ns() - 1);
+            let run = |ns| Phase::Run(NS(ns));
+            let mut phases = vec![run(first), run(cost.as_ns() - first)];
+            if let Some(target) = targets.first() {
+                phases.insert(1, Phase::Trigger(*target));
+                if stream.below(4) == 0 {
+                    phases.push(Phase::Trigger(*target));
+                }
+            }
+            if stream.below(6) == 0 {
+                phases.insert(1, Phase::Sleep(NS(1 + stream.below(20))));
+            }
+            set.tasks[place].work = Work::Phases(phases);
+        }
+    }
+    for place in 0..count {
+        let id = TaskId::from_index(place);
+        if let Some(trigger) = set.tasks[place].trigger().cloned() {
+            set.tasks[place].period = set.triggered_period(id, &trigger);
+        }
+        let (cost, period) = (set.tasks[place].cost, set.tasks[place].period.as_ns());
+        let deadline = match stream.below(4) {
+            0 => NS((cost.as_ns() + stream.below(period)).min(period)),
+            1 => NS(period + stream.below(2 * period)),
+            _ => NS(period),
+        };
+        set.tasks[place].deadline = deadline.max(cost);
+    }
+    set
+}
+
+fn known(set: &TaskSet, entry: &Entry) -> Option<PolicyAnalysis> {
+    let own = || set.tasks.iter().map(|task| task.affinity).collect();
+    let built = entry.build(set).ok()?;
+    let candidate = Candidate {
+        policy: entry.name.to_owned(),
+        traits: entry.traits,
+        bound: Ok(built.packing().unwrap_or_else(own)),
+    };
+    analyse(set, &[candidate], STEPS)
+        .policies
+        .into_iter()
+        .next()
+}
+
+fn in_time(set: &TaskSet, longest: &[u64]) -> bool {
+    let mut pairs = set.tasks.iter().zip(longest);
+    pairs.all(|(task, &response)| response <= task.deadline.as_ns())
+}
+
+/// The set as if triggered tasks were sporadic with their periods.
+fn as_sporadic(set: &TaskSet) -> TaskSet {
+    let mut set = set.clone();
+    for task in &mut set.tasks {
+        if task.trigger().is_some() {
+            task.arrival = Arrival::Sporadic;
+        }
+        if let Work::Phases(phases) = &mut task.work {
+            phases.retain(|phase| !matches!(phase, Phase::Trigger(_)));
+        }
+    }
+    set
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    sets: u64,
+    shown: u64,
+    bounds: u64,
+    /// Bounds that a schedule reached.
+    reached: u64,
+    /// Sets that would be called schedulable if triggered tasks were sporadic, and miss deadlines.
+    misled: u64,
+}
+
+#[test]
+fn nothing_that_is_shown_of_triggered_tasks_is_wrong() {
+    let sets = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 20_000,
+        None => 200,
+    };
+    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    for seed in 0..sets {
+        let set = random(seed);
+        if set.first_triggered().is_none() {
+            continue;
+        }
+        for entry in registry::POLICIES {
+            let Some(known) = known(&set, entry) else {
+                continue;
+            };
+            let seen = seen.entry(entry.name).or_default();
+            seen.sets += 1;
+            let longest = longest(&set, entry, seed);
+            assert_ne!(known.hard.answer, Answer::Unschedulable, "seed {seed}");
+            if known.hard.answer == Answer::Schedulable {
+                seen.shown += 1;
+                let by = &known.hard.by;
+                assert!(
+                    in_time(&set, &longest),
+                    "seed {seed}, {}, {by:?}: {longest:?} {set:#?}",
+                    entry.name
+                );
+            } else if !in_time(&set, &longest)
+                && let Some(misled) = self::known(&as_sporadic(&set), entry)
+            {
+                seen.misled += u64::from(misled.hard.answer == Answer::Schedulable);
+            }
+            for (place, best) in known.best.iter().enumerate() {
+                let Some(best) = best else { continue };
+                seen.bounds += 1;
+                let response = longest[place];
+                assert!(
+                    response <= best.response.as_ns(),
+                    "seed {seed}, {}, t{place}: {response} above {best:?} {set:#?}",
+                    entry.name
+                );
+                seen.reached += u64::from(response == best.response.as_ns());
+            }
+        }
+    }
+    for (policy, seen) in &seen {
+        println!("{policy}: {seen:?}");
+    }
+    let shown = |policy: &str| seen[policy].shown;
+    assert!(
+        ["p-fp", "p-edf", "strong-edf", "strong-fp"]
+            .iter()
+            .all(|it| shown(it) > 0)
+    );
+    assert!(seen.values().any(|seen| seen.misled > 0) && seen["p-fp"].reached > 0);
+}

@@ -1,0 +1,195 @@
+//! Tasks that other tasks trigger: what releases their jobs, and how often.
+
+use alloc::vec::Vec;
+
+use crate::task::{Arrival, Phase, Task, TaskId, Work};
+use crate::taskset::TaskSet;
+use crate::time::Span;
+
+/// Which triggers of several sources release a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// Each one releases a job.
+    Any,
+    /// One of every source together release a job: the first of each the first job, and so on.
+    All,
+}
+
+/// What triggers the jobs of a task.
+///
+/// A job of a source triggers at its completion, or where its phases say so ([`Phase::Trigger`]), then possibly several
+/// times. A job arrives, and is released, with the trigger that completes what [`join`](Self::join) wants. What is
+/// triggered at one instant arrives after all completions of that instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The tasks that trigger it: at least one, all different, and none that it triggers itself, directly or through
+    /// others.
+    pub sources: Vec<TaskId>,
+    /// Which of their triggers release a job; the same for a single source.
+    pub join: Join,
+    /// How many triggers may wait at most until the job that they release begins, under [`Join::All`] of each source. A
+    /// trigger that finds so many is lost. `None`: any number. At least one under [`Join::All`].
+    pub queue: Option<u32>,
+}
+
+impl Task {
+    /// What triggers the task's jobs; `None` if they arrive by time.
+    pub const fn trigger(&self) -> Option<&Trigger> {
+        match &self.arrival {
+            Arrival::Triggered(trigger) => Some(trigger),
+            Arrival::Periodic | Arrival::Sporadic | Arrival::Releases(_) => None,
+        }
+    }
+
+    /// The tasks that its jobs trigger before they complete, in the order of its phases, with repetitions.
+    pub fn triggers(&self) -> impl Iterator<Item = TaskId> {
+        let phases = match &self.work {
+            Work::Phases(phases) => phases.as_slice(),
+            _ => &[],
+        };
+        phases.iter().filter_map(|phase| match phase {
+            Phase::Trigger(task) => Some(*task),
+            _ => None,
+        })
+    }
+}
+
+impl TaskSet {
+    /// The first task that others trigger.
+    pub fn first_triggered(&self) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.trigger().is_some())
+    }
+
+    /// The tasks that a job of `source` triggers when it completes.
+    pub fn triggered_at_completion(&self, source: TaskId) -> impl Iterator<Item = TaskId> {
+        let is_target = move |task: &Task| {
+            let trigger = task.trigger();
+            trigger.is_some_and(|trigger| trigger.sources.contains(&source))
+        };
+        let targets = self.iter().filter(move |(_, task)| is_target(task));
+        let earlier = move |id: &TaskId| {
+            let mut triggers = self.tasks[source.index()].triggers();
+            triggers.any(|other| other == *id)
+        };
+        targets.map(|(id, _)| id).filter(move |id| !earlier(id))
+    }
+
+    /// How often each job of `source` triggers `target`, of which it must be a source.
+    pub fn triggers_per_job(&self, source: TaskId, target: TaskId) -> u64 {
+        let triggers = self.tasks[source.index()].triggers();
+        let written = triggers.filter(|other| *other == target).count();
+        u64::try_from(written).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// The mean separation of the arrivals of a task with this trigger if those of its sources are their periods apart,
+    /// rounded down, at least a nanosecond: of one source its period, under [`Join::All`] the longest, under [`Join::Any`]
+    /// the rates of all add up.
+    ///
+    /// `target` is the task with this trigger.
+    pub fn triggered_period(&self, target: TaskId, trigger: &Trigger) -> Span {
+        let each = trigger.sources.iter().map(|&source| {
+            let period = self.tasks[source.index()].period.as_ns();
+            (period / self.triggers_per_job(source, target)).max(1)
+        });
+        let together = |a: u64, b: u64| {
+            let (a, b) = (u128::from(a), u128::from(b));
+            u64::try_from(a * b / (a + b)).unwrap_or(u64::MAX).max(1)
+        };
+        let period = match trigger.join {
+            Join::Any => each.reduce(together),
+            Join::All => each.max(),
+        };
+        Span::from_ns(period.unwrap_or(1))
+    }
+
+    /// The tasks so that each follows all that trigger it.
+    ///
+    /// # Errors
+    /// Tasks that trigger one another in a circle, each the next, the last the first.
+    pub fn trigger_order(&self) -> Result<Vec<TaskId>, Vec<TaskId>> {
+        let mut order = Vec::with_capacity(self.tasks.len());
+        let mut is_done = alloc::vec![false; self.tasks.len()];
+        for (id, _) in self.iter() {
+            // The tasks on the way from one task to one of its sources, each with the number of sources seen.
+            let mut path = alloc::vec![(id, 0)];
+            while let Some((task, seen)) = path.last_mut() {
+                let task = *task;
+                let sources = self.tasks[task.index()].trigger();
+                let source = sources.and_then(|it| it.sources.get(*seen));
+                *seen += 1;
+                match source {
+                    Some(source) if is_done[source.index()] => {}
+                    Some(&source) => {
+                        if let Some(at) = path.iter().position(|(on_path, _)| *on_path == source) {
+                            let mut circle: Vec<TaskId> =
+                                path[at..].iter().map(|(task, _)| *task).collect();
+                            circle.reverse();
+                            return Err(circle);
+                        }
+                        path.push((source, 0));
+                    }
+                    None => {
+                        if !is_done[task.index()] {
+                            is_done[task.index()] = true;
+                            order.push(task);
+                        }
+                        path.pop();
+                    }
+                }
+            }
+        }
+        Ok(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity::Affinity;
+    use crate::cpu::CpuId;
+
+    const ID: fn(usize) -> TaskId = TaskId::from_index;
+
+    /// Tasks with these periods in milliseconds and these sources.
+    fn set(tasks: &[(u64, &[usize])], join: Join) -> TaskSet {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let tasks = tasks.iter().map(|&(period, sources)| {
+            let period = Span::from_ms(period);
+            let mut task = Task::periodic("t", Span::from_us(1), period, cpu);
+            if !sources.is_empty() {
+                task.arrival = Arrival::Triggered(Trigger {
+                    sources: sources.iter().map(|&index| ID(index)).collect(),
+                    join,
+                    queue: None,
+                });
+            }
+            task
+        });
+        TaskSet::new("", 1, tasks.collect())
+    }
+
+    #[test]
+    fn order_has_sources_first_and_circles_are_found() {
+        let sources: [(u64, &[usize]); 4] = [(1, &[2, 3]), (1, &[]), (1, &[3]), (1, &[1])];
+        let order = set(&sources, Join::Any).trigger_order();
+        assert_eq!(order, Ok([1, 3, 2, 0].map(ID).to_vec()));
+        let sources: [(u64, &[usize]); 4] = [(1, &[1]), (1, &[2]), (1, &[3]), (1, &[1])];
+        let circle = set(&sources, Join::Any).trigger_order();
+        assert_eq!(circle, Err([3, 2, 1].map(ID).to_vec()));
+    }
+
+    #[test]
+    fn periods_follow_from_the_sources() {
+        let tasks: [(u64, &[usize]); 3] = [(10, &[]), (15, &[]), (1, &[0, 1])];
+        for (join, period) in [(Join::Any, 6), (Join::All, 15)] {
+            let mut set = set(&tasks, join);
+            let trigger = set.tasks[2].trigger().unwrap().clone();
+            assert_eq!(set.triggered_period(ID(2), &trigger), Span::from_ms(period));
+            let run = Phase::Run(Span::from_us(1));
+            set.tasks[1].work = Work::Phases([run, Phase::Trigger(ID(2)), run].to_vec());
+            assert_eq!(set.triggers_per_job(ID(1), ID(2)), 1);
+            assert_eq!(set.triggered_at_completion(ID(1)).count(), 0);
+            assert!(set.triggered_at_completion(ID(0)).eq([ID(2)]));
+        }
+    }
+}
