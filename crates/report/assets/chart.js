@@ -1,7 +1,7 @@
 // Draws one schedule on its canvas: a lane per CPU, a lane per task, an overview of the whole run.
 
 // Shifts cross bars, which have the same colours by day and by night.
-const SHIFT = "#1746a2", HALO = "#fff";
+const SHIFT = "#1746a2", TRIGGER = "#7a3b00", HALO = "#fff";
 const AXIS = 24, STRIP = 16, PAD = 6;
 const FONT = '"DejaVu Sans", system-ui, sans-serif';
 
@@ -32,7 +32,7 @@ class Chart {
   taskTop(task) { return this.tasksTop + task * this.taskLane; }
 
   draw(print) {
-    const { canvas, context: c } = this;
+    const { canvas, context: c, run } = this;
     // For printing the picture is scaled to the page, so that it contains as much as on a screen.
     const width = print ? 900 : canvas.clientWidth || 800;
     // Browsers draw nothing on a canvas that is too large.
@@ -58,7 +58,8 @@ class Chart {
     c.clip();
     this.cpus();
     this.tasks();
-    this.shifts();
+    this.crossings(run.shifts, (cpu) => this.cpuTop(cpu) + this.cpuLane / 2 - 0.5, SHIFT);
+    this.crossings(run.triggers, (task) => this.taskTop(task) + this.taskLane - 4 - this.bar / 2, TRIGGER);
     c.font = `11px ${FONT}`;
     c.textAlign = "left";
     c.textBaseline = "middle";
@@ -308,19 +309,20 @@ class Chart {
     c.fill();
   }
 
-  shifts() {
-    const { context: c, run } = this;
-    const first = search(run.shifts, (s) => s.at < view.from), last = search(run.shifts, (s) => s.at <= view.to);
+  // Vertical arrows from one lane to another: shifts between CPUs, triggers between tasks.
+  crossings(all, place, colour) {
+    const { context: c } = this;
+    const first = search(all, (s) => s.at < view.from), last = search(all, (s) => s.at <= view.to);
     const roomy = this.plot / Math.max(1, last - first) > 6;
     let painted = -9;
     for (let i = first; i < last; i++) {
-      const { at, source, target } = run.shifts[i];
+      const { at, source, target } = all[i];
       const x = this.x(at);
       if (!roomy && x - painted < 1.5) continue;
       painted = x;
-      const [from, to] = [source, target].map((cpu) => this.cpuTop(cpu) + this.cpuLane / 2 - 0.5);
+      const [from, to] = [source, target].map(place);
       const end = to - Math.sign(to - from) * (roomy ? 5 : 0);
-      for (const [ink, wide] of roomy ? [[HALO, 3.5], [SHIFT, 1.5]] : [[SHIFT, 1]]) {
+      for (const [ink, wide] of roomy ? [[HALO, 3.5], [colour, 1.5]] : [[colour, 1]]) {
         c.strokeStyle = ink;
         c.lineWidth = wide;
         c.beginPath();
@@ -329,7 +331,7 @@ class Chart {
         c.stroke();
       }
       if (!roomy) continue;
-      c.fillStyle = SHIFT;
+      c.fillStyle = colour;
       c.beginPath();
       c.arc(x, from, 2.6, 0, 7);
       c.fill();

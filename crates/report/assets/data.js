@@ -31,6 +31,7 @@ const read = (element) => {
   run.away = run.away.map((flat) => rows(flat, 3, stretch));
   run.shifts = rows(run.shifts, 5, (f, i) =>
     ({ at: f[i], task: f[i + 1], job: f[i + 2], source: f[i + 3], target: f[i + 4] }));
+  run.triggers = rows(run.triggers, 4, (f, i) => ({ at: f[i], source: f[i + 1], target: f[i + 3] }));
   // The slices of each task, with their CPU, and the jobs by number.
   run.executed = run.tasks.map(() => []);
   run.slices.forEach((slices, cpu) => slices.forEach((s) => run.executed[s.task].push({ ...s, cpu })));

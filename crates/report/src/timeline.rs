@@ -53,6 +53,14 @@ pub(crate) struct Shift {
     pub to: CpuId,
 }
 
+/// A trigger that was not lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TriggerMade {
+    pub at: Instant,
+    pub by: JobId,
+    pub task: TaskId,
+}
+
 /// The reason why a CPU is unavailable for real-time jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
@@ -79,6 +87,7 @@ pub(crate) struct Timeline {
     /// Per CPU background work and offline times, each without overlaps.
     pub away: Vec<[Vec<Away>; 3]>,
     pub shifts: Vec<Shift>,
+    pub triggers: Vec<TriggerMade>,
     /// The jobs of each task, by number.
     pub tasks: Vec<Vec<JobHistory>>,
     pub refusals: Vec<(Instant, String)>,
@@ -152,6 +161,7 @@ impl Builder {
             cpus: vec![Vec::new(); cpus],
             away: vec![[const { Vec::new() }; 3]; cpus],
             shifts: Vec::new(),
+            triggers: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
             refusals: Vec::new(),
             foreign: 0,
@@ -196,6 +206,12 @@ impl Builder {
                 let text = format!("action {}: {reason}", action + 1);
                 self.line.refusals.push((now, text));
             }
+            RecordKind::Triggered { by, task, is_lost } => {
+                self.history(by)?;
+                self.line.tasks.get(task.index())?;
+                let made = TriggerMade { at: now, by, task };
+                self.line.triggers.extend((!is_lost).then_some(made));
+            }
             RecordKind::AffinitySet { task, .. }
             | RecordKind::AttributesSet { task, .. }
             | RecordKind::PrioritySet { task, .. }
@@ -207,7 +223,6 @@ impl Builder {
             | RecordKind::Interrupted { .. }
             | RecordKind::Locked { .. }
             | RecordKind::Unlocked { .. }
-            | RecordKind::Triggered { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::Entered { .. } => {}
         }

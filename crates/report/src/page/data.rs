@@ -101,6 +101,7 @@ pub(super) fn run(run: &Run<'_>, line: &Timeline, excerpt: &Excerpt) -> Value {
         "jobs": jobs(line, excerpt),
         "states": states(line, excerpt),
         "shifts": shifts(line, excerpt),
+        "triggers": triggers(line, excerpt),
         "away": away(line),
     })
 }
@@ -197,6 +198,19 @@ fn shifts(line: &Timeline, excerpt: &Excerpt) -> Vec<u64> {
             let JobId { task, number } = shift.job;
             let (from, to) = (shift.from.index() as u64, shift.to.index() as u64);
             [shift.at.as_ns(), task.index() as u64, number, from, to]
+        })
+        .collect()
+}
+
+/// `[instant, triggering task, number, triggered task]`, flat.
+fn triggers(line: &Timeline, excerpt: &Excerpt) -> Vec<u64> {
+    line.triggers
+        .iter()
+        .filter(|made| excerpt.shows(made.at, made.at))
+        .flat_map(|made| {
+            let JobId { task, number } = made.by;
+            let (by, task) = (task.index() as u64, made.task.index() as u64);
+            [made.at.as_ns(), by, number, task]
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 //! The page needs no network and no other file. Tables, distributions and explanations are plain
 //! HTML and readable without a script; only the schedule charts are drawn by one (`assets/*.js`).
 
+mod chains;
 mod data;
 mod distribution;
 pub(crate) mod escape;
@@ -56,6 +57,7 @@ pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     page += "<main>\n";
     page += &summary::section(&views);
     page += &schedule::section(&views, limits);
+    page += &chains::section(&views);
     page += &explanations::section(&views);
     page += &responses::section(&views);
     page += &summary::tasks(&views);

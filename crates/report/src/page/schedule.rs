@@ -40,7 +40,8 @@ const LEGEND: &str = "<p class=\"legend\">\
     <span><i class=\"k background\"></i>background</span>\
     <span><b>↑</b> release</span><span><b>↓</b> deadline</span>\
     <span class=\"bang\"><b>!</b> missed</span>\
-    <span><b class=\"shift\">⤳</b> shift to another CPU</span></p>\n";
+    <span><b class=\"shift\">⤳</b> shift to another CPU</span>\
+    <span><b class=\"trigger\">⤵</b> trigger of another task</span></p>\n";
 
 fn chart(index: usize, view: &RunView<'_>, limits: &Limits) -> String {
     let excerpt = Excerpt::of(&view.line, &view.misses, limits);

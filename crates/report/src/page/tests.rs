@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use shiftwork_model::{Invariant, JobId, Order};
+use shiftwork_model::{
+    Arrival, Chain, Invariant, JobId, Join, Order, Record, RecordKind, Span, Trigger,
+};
 use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::explain;
 
@@ -88,6 +90,41 @@ fn page_has_bounds_beside_measured_response_times() {
     assert_eq!(page.matches("title=\"by gel\"").count(), known);
     assert_eq!(page.matches("class=\"bound run0\"").count(), known);
     assert!(!fig_1().contains("class=\"bound"), "nothing is known there");
+}
+
+#[test]
+fn page_has_the_triggers_and_the_chains_with_what_was_wanted() {
+    let mut script = run_script::fig_1_strong();
+    let ids: Vec<_> = script.set.iter().map(|(id, _)| id).collect();
+    script.set.tasks[ids[2].index()].arrival = Arrival::Triggered(Trigger {
+        sources: vec![ids[1]],
+        join: Join::Any,
+        queue: None,
+    });
+    script.set.chains.push(Chain {
+        name: "a<b".into(),
+        tasks: vec![ids[1], ids[2]],
+        reaction: None,
+        age: None,
+        latency: Some(Span::from_ms(5)),
+    });
+    let by = JobId {
+        task: ids[1],
+        number: 1,
+    };
+    let last = script.records.last().unwrap().at;
+    for is_lost in [false, true] {
+        let task = ids[2];
+        let kind = RecordKind::Triggered { by, task, is_lost };
+        script.records.push(Record { at: last, kind });
+    }
+    let page = page(&[("strong-fp", &script)], 100, &Limits::default());
+    let made = format!("\"triggers\":[{},1,1,2]", last.as_ns());
+    assert!(page.contains(&made), "{made}");
+    // The first job of the chain had not ended.
+    assert!(page.contains("<tr class=\"bad\"><td>a&lt;b</td>"));
+    assert!(page.contains("<td>latency</td><td class=\"n\">5 ms</td>"));
+    assert!(!fig_1().contains("id=\"chains\""));
 }
 
 #[test]

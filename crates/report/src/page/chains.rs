@@ -1,0 +1,80 @@
+//! The section with the cause-effect chains of the runs: the longest times, and what was wanted.
+
+use shiftwork_model::{Span, TaskSet};
+use shiftwork_trace::{ChainSummary, EndToEnd};
+
+use super::{RunView, escape, time};
+use crate::units;
+
+/// A table with a row for each run, chain and kind of time; empty without chains.
+pub(super) fn section(views: &[RunView<'_>]) -> String {
+    let rows: String = views.iter().map(rows_of).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section id=\"chains\">\n<h2>Cause-effect chains</h2>\n<div class=\"scroll\"><table>\n\
+         <thead><tr><th>chain</th><th>policy</th><th>tasks</th><th>time</th><th class=\"n\">wanted</th>\
+         <th class=\"n\">longest</th><th class=\"n\">samples</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
+    )
+}
+
+fn rows_of(view: &RunView<'_>) -> String {
+    let set = view.run.set;
+    let chains = set.chains.iter().zip(&view.run.summary.chains);
+    let rows = chains.flat_map(|(chain, summary)| {
+        let path = path(set, chain);
+        times(summary).map(move |(kind, times)| {
+            row(
+                [&summary.name, &view.run.provenance.policy, &path, kind],
+                times,
+            )
+        })
+    });
+    rows.collect()
+}
+
+/// The tasks from the first to the last.
+fn path(set: &TaskSet, chain: &shiftwork_model::Chain) -> String {
+    let names = chain
+        .tasks
+        .iter()
+        .filter_map(|id| set.tasks.get(id.index()));
+    let names: Vec<&str> = names.map(|task| task.name.as_str()).collect();
+    names.join(" → ")
+}
+
+/// What was measured of the chain.
+fn times(summary: &ChainSummary) -> impl Iterator<Item = (&'static str, EndToEnd)> {
+    let kinds = [
+        ("reaction", Some(summary.reaction)),
+        ("age", Some(summary.age)),
+        ("latency", summary.latency),
+    ];
+    kinds
+        .into_iter()
+        .filter_map(|(kind, times)| Some((kind, times?)))
+}
+
+fn row(words: [&str; 4], times: EndToEnd) -> String {
+    let ns = |span: Span| time(span.as_ns());
+    let longest = times.max.max(times.pending);
+    // A time that has not ended is at least as long.
+    let from = if times.pending > times.max { "> " } else { "" };
+    let longest = longest.map_or("–".into(), |longest| format!("{from}{}", ns(longest)));
+    let (class, mark) = match times.is_met() {
+        Some(false) => (" class=\"bad\"", "! "),
+        _ => ("", ""),
+    };
+    let words: String = words
+        .iter()
+        .map(|word| format!("<td>{}</td>", escape::html(word)))
+        .collect();
+    format!(
+        "<tr{class}>{words}<td class=\"n\">{}</td><td class=\"n\">{mark}{}</td><td class=\"n\">{}</td></tr>\n",
+        times.wanted.map_or("–".into(), ns),
+        escape::html(&longest),
+        units::count(times.samples)
+    )
+}
