@@ -89,8 +89,10 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
         let users = set.tasks.iter().filter(|task| task.locks_one(id));
         let cpus: Vec<Option<CpuId>> = users.map(Task::only_cpu).collect();
         let is_local = cpus.iter().all(|cpu| cpu.is_some() && *cpu == cpus[0]);
+        // On one CPU a job can be lent no other.
+        let is_bounded = resource.protocol.inherits() || resource.protocol == Protocol::Ceiling;
         match cpus.len() > 1 {
-            true => (is_local && resource.protocol != Protocol::None).then_some(true),
+            true => (is_local && is_bounded).then_some(true),
             false => Some(false),
         }
     });

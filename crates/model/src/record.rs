@@ -136,7 +136,7 @@ pub enum RecordKind {
         /// The CPUs that it asked for; not all need be CPUs of the run.
         asked: Box<CpuSet>,
     },
-    /// The task may use other CPUs.
+    /// The task may use these CPUs from now on, by a change or by the protocol of a mutex.
     AffinitySet {
         /// The task.
         task: TaskId,

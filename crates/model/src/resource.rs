@@ -46,10 +46,26 @@ pub enum Protocol {
     /// By the most urgent of its own and those of the jobs that wait for a mutex that it holds, which may have theirs
     /// by inheritance too (Sha, Rajkumar and Lehoczky 1990).
     Inheritance,
+    /// As by [`Inheritance`](Self::Inheritance), and on more CPUs: a job that holds the mutex may use its own CPUs and those
+    /// that the jobs that wait for it may use, which may have some by this protocol too (migratory priority inheritance;
+    /// Brandenburg and Bastoni 2012).
+    Migratory,
     /// From the moment when it locks: under fixed priorities by the most urgent priority of all tasks that use the mutex
     /// (immediate priority ceiling, `PTHREAD_PRIO_PROTECT`); under EDF by that moment plus the shortest relative deadline
     /// of these tasks, if that is earlier than its own (deadline floor; Burns, Gutiérrez, Aldea and González Harbour 2015).
     Ceiling,
+}
+
+impl Protocol {
+    /// Whether a job that holds the mutex is scheduled by the ranks of those that wait for it.
+    pub const fn inherits(self) -> bool {
+        matches!(self, Self::Inheritance | Self::Migratory)
+    }
+
+    /// Whether a job that holds the mutex may use other CPUs meanwhile than its own.
+    pub const fn changes_cpus(self) -> bool {
+        matches!(self, Self::Migratory)
+    }
 }
 
 /// A mutex.

@@ -37,8 +37,8 @@ pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis 
         return analysis;
     }
     analysis.feasibility = match set.first_locking() {
-        Some(_) => waiting::not_shown(analysis.feasibility),
-        None => waiting::feasible(analysis.feasibility, feasibility(&under_any(set))),
+        Some(_) => waiting::not_shown(set, analysis.feasibility),
+        None => waiting::feasible(set, analysis.feasibility, feasibility(&under_any(set))),
     };
     let stand_ins: Vec<StandIns> = candidates
         .iter()

@@ -5,8 +5,8 @@
 
 use shiftwork_machine::Step;
 use shiftwork_model::{
-    CpuId, Instant, JobId, NotReadyReason, Order, Priority, Protocol, RecordKind, Recorder,
-    ResourceId, Span, TaskId, TaskSet,
+    Affinities, Affinity, CpuId, Instant, JobId, NotReadyReason, Order, PolicyTraits, Priority,
+    Protocol, RecordKind, Recorder, ResourceId, Span, TaskId, TaskSet,
 };
 use shiftwork_policy::Event;
 
@@ -56,6 +56,8 @@ struct Held {
     mutexes: Vec<(ResourceId, Option<Rank>)>,
     /// The mutex that it waits for.
     awaited: Option<ResourceId>,
+    /// The CPUs that its job may use by protocols; `None` if these are those of the task.
+    cpus: Option<Affinity>,
 }
 
 /// All mutexes of a run.
@@ -65,12 +67,17 @@ pub(crate) struct Locks {
     tasks: Vec<Held>,
     /// Mutexes that are unlocked at once; empty between steps.
     free: Vec<ResourceId>,
+    /// Whether a protocol may change what CPUs a job may use.
+    changes_cpus: bool,
+    /// Whether the policy refuses some affinities for those of other tasks.
+    is_laminar: bool,
 }
 
 impl Locks {
     /// `None` if no task locks a mutex.
-    pub(crate) fn new(set: &TaskSet, order: Order) -> Option<Self> {
+    pub(crate) fn new(set: &TaskSet, traits: &PolicyTraits) -> Option<Self> {
         set.first_locking()?;
+        let order = traits.order;
         let priorities = set.priorities();
         let mutexes = set.resources.iter().enumerate().map(|(index, resource)| {
             let resource_id = ResourceId::from_index(index);
@@ -90,7 +97,21 @@ impl Locks {
             mutexes: mutexes.collect(),
             tasks: vec![Held::default(); set.tasks.len()],
             free: Vec::new(),
+            changes_cpus: set.resources.iter().any(|it| it.protocol.changes_cpus()),
+            is_laminar: traits.affinities == Affinities::Laminar,
         })
+    }
+
+    /// Whether the CPUs of this task may not change: those of others depend on them, or theirs may be hidden by a protocol.
+    pub(crate) fn fixes_cpus_of(&self, set: &TaskSet, id: TaskId) -> bool {
+        let task = &set.tasks[id.index()];
+        let mut resources = set.resources.iter().enumerate();
+        self.changes_cpus
+            && (self.is_laminar
+                || resources.any(|(index, resource)| {
+                    resource.protocol.changes_cpus()
+                        && task.locks_one(ResourceId::from_index(index))
+                }))
     }
 }
 
@@ -102,7 +123,7 @@ impl<R: Recorder> Engine<'_, R> {
         if self.mutex(resource).holder.is_none() {
             self.hold(now, job, resource);
             self.begin_next_stretch(id);
-            self.renew_rank(now, id, Some(cpu));
+            self.renew(now, id, Some(cpu));
             return;
         }
         self.mutex(resource).waiters.push(id);
@@ -156,10 +177,10 @@ impl<R: Recorder> Engine<'_, R> {
         let is_complete =
             self.tasks[id.index()].remaining.is_zero() && self.step(id) == Step::Complete;
         if is_complete {
-            // It is gone before anything is scheduled by its own rank.
+            // It is gone before anything is scheduled by its own rank, or placed on its own CPUs.
             self.tasks[id.index()].stage = Stage::Idle;
         }
-        self.renew_rank(now, id, Some(cpu));
+        self.renew(now, id, Some(cpu));
         for resource in free.drain(..) {
             self.hand_over(now, cpu, resource);
         }
@@ -167,6 +188,7 @@ impl<R: Recorder> Engine<'_, R> {
         if is_complete {
             self.tasks[id.index()].stage = Stage::Ready;
             self.complete(now, id, cpu);
+            self.renew_cpus(now, id, Some(cpu));
         }
     }
 
@@ -186,19 +208,82 @@ impl<R: Recorder> Engine<'_, R> {
         self.hold(now, self.job(next), resource);
         self.begin_next_stretch(next);
         self.tasks[next.index()].stage = Stage::Ready;
-        self.renew_rank(now, next, Some(cpu));
+        self.renew(now, next, Some(cpu));
         self.arrivals.push(next);
     }
 
-    /// The holders that `id` waits for, directly or not, may inherit its rank.
+    /// The holders that `id` waits for, directly or not, may inherit its rank and its CPUs.
     fn inherit(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let mut waiter = id;
         while let Some(resource) = self.held(waiter).awaited
             && let Some(holder) = self.mutex(resource).holder
-            && self.renew_rank(now, holder, Some(cpu))
+            && self.renew(now, holder, Some(cpu))
         {
             waiter = holder;
         }
+    }
+
+    /// What the task's job is scheduled by now and where, by the protocols of the mutexes that it holds. Returns whether any
+    /// of that has changed.
+    ///
+    /// CPUs are gained before the rank changes and lost after it: a job that is raised need not take the CPU of another
+    /// one first, nor one that is lowered.
+    fn renew(&mut self, now: Instant, id: TaskId, cause: Option<CpuId>) -> bool {
+        let has_ended = self.tasks[id.index()].stage == Stage::Idle;
+        let cpus = self.cpus_by_protocols(id).filter(|_| !has_ended);
+        let Some(cpus) = cpus else {
+            return self.renew_rank(now, id, cause);
+        };
+        match self.cpus_of(id).cpus().is_subset(cpus.cpus()) {
+            true => {
+                self.renew_cpus(now, id, cause);
+                self.renew_rank(now, id, cause);
+            }
+            false => {
+                self.renew_rank(now, id, cause);
+                self.renew_cpus(now, id, cause);
+            }
+        }
+        true
+    }
+
+    /// Where the task's job may run from now on.
+    fn renew_cpus(&mut self, now: Instant, id: TaskId, cause: Option<CpuId>) {
+        let Some(affinity) = self.cpus_by_protocols(id) else {
+            return;
+        };
+        let is_own = affinity == self.plans[id.index()].task.affinity;
+        self.held(id).cpus = Some(affinity).filter(|_| !is_own);
+        self.record(
+            now,
+            RecordKind::AffinitySet {
+                task: id,
+                affinity: Box::new(affinity),
+            },
+        );
+        self.notify_policy(Event::SetAffinity(id, &affinity), cause);
+    }
+
+    /// The CPUs that the task's job may use by the protocols of the mutexes that it holds; `None` if these are the same as
+    /// so far.
+    fn cpus_by_protocols(&self, id: TaskId) -> Option<Affinity> {
+        let locks = self.locks();
+        if !locks.changes_cpus {
+            return None;
+        }
+        let held = locks.tasks[id.index()].mutexes.iter();
+        let mutexes = held.map(|(resource, _)| &locks.mutexes[resource.index()]);
+        let lent = mutexes.filter(|mutex| mutex.protocol == Protocol::Migratory);
+        let own = *self.plans[id.index()].task.affinity.cpus();
+        let waiters = lent.flat_map(|mutex| &mutex.waiters);
+        let all = waiters.fold(own, |all, waiter| all | *self.cpus_of(*waiter).cpus());
+        Affinity::new(all).filter(|cpus| cpus != self.cpus_of(id))
+    }
+
+    /// The CPUs that the task's job may use now.
+    fn cpus_of(&self, id: TaskId) -> &Affinity {
+        let by_protocols = self.locks().tasks[id.index()].cpus.as_ref();
+        by_protocols.unwrap_or(&self.plans[id.index()].task.affinity)
     }
 
     /// What the task's job is scheduled by now, by the protocols of the mutexes that it holds. Returns whether that has
@@ -210,7 +295,7 @@ impl<R: Recorder> Engine<'_, R> {
         let mut rank = own;
         for (resource, ceiling) in &held.mutexes {
             let mutex = &self.locks().mutexes[resource.index()];
-            let inherits = mutex.protocol == Protocol::Inheritance;
+            let inherits = mutex.protocol.inherits();
             let waiters = mutex.waiters.iter().filter(|_| inherits);
             let others = waiters.map(|waiter| self.rank(*waiter)).chain(*ceiling);
             rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));

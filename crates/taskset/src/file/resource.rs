@@ -15,14 +15,15 @@ pub(super) static KEYS: [Key; 2] = [
     may(
         "protocol",
         Takes::Words(|| words(&PROTOCOLS)),
-        "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, or at \
-         once that of the most urgent task that uses it; default `none`.",
+        "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
+         on the CPUs of those that wait too, or at once that of the most urgent task that uses it; default `none`.",
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 3] = [
+pub(super) const PROTOCOLS: [(&str, Protocol); 4] = [
     ("none", Protocol::None),
     ("inheritance", Protocol::Inheritance),
+    ("migratory", Protocol::Migratory),
     ("ceiling", Protocol::Ceiling),
 ];
 

@@ -96,6 +96,9 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
             format!("feasible: no, by {by}: {}", witness(proof, Names(set)))
         }
         (Feasible::No, None) => format!("feasible: no, by {by}"),
+        (Feasible::Unknown, _) if set.lends_cpus() => String::from(
+            "feasible: unknown: jobs may use CPUs of others while they hold mutexes, and what that takes is not known",
+        ),
         (Feasible::Unknown, _) if set.first_locking().is_some() => String::from(
             "feasible: unknown: the utilizations fit, and how long mutexes block is known under single policies alone",
         ),
