@@ -26,7 +26,7 @@ impl TaskSet {
             let id = ResourceId::from_index(index);
             let mut users = self.tasks.iter().filter(|task| task.locks_one(id));
             let first = users.next().map(|task| &task.affinity);
-            resource.protocol.changes_cpus() && users.any(|task| first != Some(&task.affinity))
+            resource.protocol.lends_cpus() && users.any(|task| first != Some(&task.affinity))
         })
     }
 

@@ -80,6 +80,13 @@ pub enum RecordKind {
         /// For how long, above zero.
         time: Span,
     },
+    /// The job waits for the mutex and keeps its CPU, on which it executes nothing of its work until it holds the mutex.
+    Spinning {
+        /// The job.
+        job: JobId,
+        /// The mutex.
+        resource: ResourceId,
+    },
     /// The job holds the mutex from now on.
     Locked {
         /// The job.
@@ -227,6 +234,7 @@ impl RecordKind {
             | Self::NotReady { job, .. }
             | Self::Completed { job }
             | Self::Interrupted { job, .. }
+            | Self::Spinning { job, .. }
             | Self::Locked { job, .. }
             | Self::Unlocked { job, .. }
             | Self::BudgetSpent { job } => [Some(&mut job.task), None],

@@ -36,8 +36,8 @@ impl fmt::Debug for ResourceId {
 
 /// By what a job is scheduled that holds a mutex.
 ///
-/// Under every protocol a mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally
-/// urgent ones to the one that has waited longest.
+/// A mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally urgent ones to the one
+/// that has waited longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// By its own priority or deadline.
@@ -54,6 +54,12 @@ pub enum Protocol {
     /// (immediate priority ceiling, `PTHREAD_PRIO_PROTECT`); under EDF by that moment plus the shortest relative deadline
     /// of these tasks, if that is earlier than its own (deadline floor; Burns, Gutiérrez, Aldea and González Harbour 2015).
     Ceiling,
+    /// Before all others: from when it runs with the mutex until it has unlocked all that have this protocol or
+    /// [`Spin`](Self::Spin), it is neither preempted nor moved to another CPU (Mok 1983).
+    NonPreemptive,
+    /// The same, and a job that waits for the mutex keeps its CPU: it spins there, is not preempted either, and executes
+    /// nothing until the mutex passes to it, first come, first served (MSRP; Gai, Lipari and Di Natale 2001).
+    Spin,
 }
 
 impl Protocol {
@@ -62,9 +68,14 @@ impl Protocol {
         matches!(self, Self::Inheritance | Self::Migratory)
     }
 
-    /// Whether a job that holds the mutex may use other CPUs meanwhile than its own.
-    pub const fn changes_cpus(self) -> bool {
+    /// Whether a job that holds the mutex may use CPUs of those that wait for it.
+    pub const fn lends_cpus(self) -> bool {
         matches!(self, Self::Migratory)
+    }
+
+    /// Whether a job that runs with the mutex is not preempted.
+    pub const fn is_non_preemptive(self) -> bool {
+        matches!(self, Self::NonPreemptive | Self::Spin)
     }
 }
 

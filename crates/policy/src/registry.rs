@@ -96,7 +96,7 @@ impl Entry {
             let users = set.tasks.iter().filter(|task| task.locks_one(id));
             let users: Vec<&Affinity> = users.map(|task| &task.affinity).collect();
             let fits = |(at, a): (usize, &&Affinity)| users[at + 1..].iter().all(|b| fit(a, b));
-            resource.protocol.changes_cpus() && !users.iter().enumerate().all(fits)
+            resource.protocol.lends_cpus() && !users.iter().enumerate().all(fits)
         });
         found.map(|(_, resource)| resource)
     }

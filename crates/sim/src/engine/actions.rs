@@ -112,7 +112,7 @@ impl<R: Recorder> Engine<'_, R> {
     fn check_locks(&self, change: &Change) -> Result<(), String> {
         if let Change::SetAffinity(task, _) = change
             && let Some(locks) = &self.locks
-            && locks.fixes_cpus_of(self.set, *task)
+            && locks.fixes_cpus_of(&self.plans[task.index()].task)
         {
             return Err(format!(
                 "task `{}` stays on its CPUs: mutexes change what CPUs jobs may use; their protocol `inheritance` does not",

@@ -6,7 +6,7 @@
 use shiftwork_machine::Step;
 use shiftwork_model::{
     Affinities, Affinity, CpuId, Instant, JobId, NotReadyReason, Order, PolicyTraits, Priority,
-    Protocol, RecordKind, Recorder, ResourceId, Span, TaskId, TaskSet,
+    Protocol, RecordKind, Recorder, ResourceId, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_policy::Event;
 
@@ -21,6 +21,12 @@ struct Rank {
 }
 
 impl Rank {
+    /// More urgent than any job that may be preempted.
+    const NON_PREEMPTIVE: Self = Self {
+        priority: Priority::NON_PREEMPTIVE,
+        deadline: Instant::ZERO,
+    };
+
     /// The more urgent of both in what the order compares; the rest of this one.
     fn raised_to(self, other: Self, order: Order) -> Self {
         match order.is_by_priority() {
@@ -58,6 +64,8 @@ struct Held {
     awaited: Option<ResourceId>,
     /// The CPUs that its job may use by protocols; `None` if these are those of the task.
     cpus: Option<Affinity>,
+    /// The CPU on which its job must not be preempted; `None` if it may be.
+    kept: Option<CpuId>,
 }
 
 /// All mutexes of a run.
@@ -69,6 +77,8 @@ pub(crate) struct Locks {
     free: Vec<ResourceId>,
     /// Whether a protocol may change what CPUs a job may use.
     changes_cpus: bool,
+    /// Whether the policy would move running jobs to make room for others.
+    shifts: bool,
     /// Whether the policy refuses some affinities for those of other tasks.
     is_laminar: bool,
 }
@@ -77,7 +87,7 @@ impl Locks {
     /// `None` if no task locks a mutex.
     pub(crate) fn new(set: &TaskSet, traits: &PolicyTraits) -> Option<Self> {
         set.first_locking()?;
-        let order = traits.order;
+        let (order, shifts) = (traits.order, traits.placement.shifts());
         let priorities = set.priorities();
         let mutexes = set.resources.iter().enumerate().map(|(index, resource)| {
             let resource_id = ResourceId::from_index(index);
@@ -97,37 +107,60 @@ impl Locks {
             mutexes: mutexes.collect(),
             tasks: vec![Held::default(); set.tasks.len()],
             free: Vec::new(),
-            changes_cpus: set.resources.iter().any(|it| it.protocol.changes_cpus()),
+            changes_cpus: set.resources.iter().any(|it| {
+                let protocol = it.protocol;
+                protocol.lends_cpus() || (shifts && protocol.is_non_preemptive())
+            }),
+            shifts,
             is_laminar: traits.affinities == Affinities::Laminar,
         })
     }
 
-    /// Whether the CPUs of this task may not change: those of others depend on them, or theirs may be hidden by a protocol.
-    pub(crate) fn fixes_cpus_of(&self, set: &TaskSet, id: TaskId) -> bool {
-        let task = &set.tasks[id.index()];
-        let mut resources = set.resources.iter().enumerate();
-        self.changes_cpus
-            && (self.is_laminar
-                || resources.any(|(index, resource)| {
-                    resource.protocol.changes_cpus()
-                        && task.locks_one(ResourceId::from_index(index))
-                }))
+    /// Whether the CPUs of this task may not change: those of others depend on them, its job must not be moved, or affinities
+    /// that have to be nested may be hidden by protocols.
+    pub(crate) fn fixes_cpus_of(&self, task: &Task) -> bool {
+        let mut mutexes = self.mutexes.iter().enumerate();
+        let matters = |(index, mutex): (usize, &Mutex)| {
+            let protocol = mutex.protocol;
+            let is_one = protocol.lends_cpus() || protocol.is_non_preemptive();
+            is_one && task.locks_one(ResourceId::from_index(index))
+        };
+        (self.is_laminar && self.changes_cpus) || mutexes.any(matters)
     }
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// The job on the CPU requests the mutex: it holds it, or waits for it.
+    /// The job on the CPU requests the mutex: it holds it, or waits for it. Or it runs with it, to which it passed before.
     #[inline(never)]
     pub(crate) fn lock(&mut self, now: Instant, cpu: CpuId, job: JobId, resource: ResourceId) {
         let id = job.task;
-        if self.mutex(resource).holder.is_none() {
+        let Mutex {
+            protocol, holder, ..
+        } = *self.mutex(resource);
+        let waits = holder.is_some_and(|holder| holder != id);
+        let spins = waits && protocol == Protocol::Spin;
+        if holder.is_none() {
             self.hold(now, job, resource);
+        }
+        if protocol.is_non_preemptive() && (spins || !waits) {
+            let own = self.rank(id);
+            let held = self.held(id);
+            held.own.get_or_insert(own);
+            held.kept.get_or_insert(cpu);
+        }
+        if !waits {
             self.begin_next_stretch(id);
             self.renew(now, id, Some(cpu));
             return;
         }
         self.mutex(resource).waiters.push(id);
         self.held(id).awaited = Some(resource);
+        if spins {
+            self.tasks[id.index()].stage = Stage::Spinning;
+            self.record(now, RecordKind::Spinning { job, resource });
+            self.renew(now, id, Some(cpu));
+            return;
+        }
         let reason = NotReadyReason::Blocked(resource);
         self.tasks[id.index()].stage = Stage::Blocked;
         self.record(now, RecordKind::NotReady { job, reason });
@@ -164,6 +197,7 @@ impl<R: Recorder> Engine<'_, R> {
         while let Some(resource) = next {
             self.held(id).mutexes.retain(|(held, _)| *held != resource);
             self.mutex(resource).holder = None;
+            self.end_kept(id);
             self.record(now, RecordKind::Unlocked { job, resource });
             free.push(resource);
             self.begin_next_stretch(id);
@@ -192,7 +226,17 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Passes the free mutex to the most urgent job that waits for it.
+    /// The task's job may be preempted again if it holds no mutex any more that forbids it.
+    fn end_kept(&mut self, id: TaskId) {
+        let locks = self.locks();
+        let protocol = |resource: ResourceId| locks.mutexes[resource.index()].protocol;
+        let mut held = locks.tasks[id.index()].mutexes.iter();
+        if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
+            self.held(id).kept = None;
+        }
+    }
+
+    /// Passes the free mutex to the most urgent job that waits for it; all that spin are equally urgent.
     fn hand_over(&mut self, now: Instant, cpu: CpuId, resource: ResourceId) {
         let waiters = &self.locks().mutexes[resource.index()].waiters;
         let rank = |id: &TaskId| {
@@ -206,10 +250,22 @@ impl<R: Recorder> Engine<'_, R> {
         self.mutex(resource).waiters.retain(|id| *id != next);
         self.held(next).awaited = None;
         self.hold(now, self.job(next), resource);
-        self.begin_next_stretch(next);
-        self.tasks[next.index()].stage = Stage::Ready;
+        let protocol = self.mutex(resource).protocol;
+        let state = &mut self.tasks[next.index()];
+        let spun = state.stage == Stage::Spinning;
+        state.stage = Stage::Ready;
+        if spun && let Some(on) = state.cpu.take() {
+            // It goes on there with its work.
+            self.touch(on);
+        }
+        // What a non-preemptive mutex forbids begins when its holder runs, which then requests it again.
+        if spun || !protocol.is_non_preemptive() {
+            self.begin_next_stretch(next);
+        }
         self.renew(now, next, Some(cpu));
-        self.arrivals.push(next);
+        if !spun {
+            self.arrivals.push(next);
+        }
     }
 
     /// The holders that `id` waits for, directly or not, may inherit its rank and its CPUs.
@@ -271,9 +327,13 @@ impl<R: Recorder> Engine<'_, R> {
         if !locks.changes_cpus {
             return None;
         }
-        let held = locks.tasks[id.index()].mutexes.iter();
-        let mutexes = held.map(|(resource, _)| &locks.mutexes[resource.index()]);
-        let lent = mutexes.filter(|mutex| mutex.protocol == Protocol::Migratory);
+        let held = &locks.tasks[id.index()];
+        if let Some(kept) = held.kept.filter(|_| locks.shifts) {
+            return Some(Affinity::pinned(kept)).filter(|cpus| cpus != self.cpus_of(id));
+        }
+        let mutexes = held.mutexes.iter();
+        let mutexes = mutexes.map(|(resource, _)| &locks.mutexes[resource.index()]);
+        let lent = mutexes.filter(|mutex| mutex.protocol.lends_cpus());
         let own = *self.plans[id.index()].task.affinity.cpus();
         let waiters = lent.flat_map(|mutex| &mutex.waiters);
         let all = waiters.fold(own, |all, waiter| all | *self.cpus_of(*waiter).cpus());
@@ -300,7 +360,9 @@ impl<R: Recorder> Engine<'_, R> {
             let others = waiters.map(|waiter| self.rank(*waiter)).chain(*ceiling);
             rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
         }
-        if held.mutexes.is_empty() {
+        if held.kept.is_some() {
+            rank = rank.raised_to(Rank::NON_PREEMPTIVE, self.order);
+        } else if held.mutexes.is_empty() {
             self.held(id).own = None;
         }
         if rank == before {
@@ -318,7 +380,8 @@ impl<R: Recorder> Engine<'_, R> {
             },
         );
         // A job that is not ready, or becomes so at this instant, brings its rank along.
-        if self.tasks[id.index()].stage == Stage::Ready && !self.arrivals.contains(&id) {
+        let is_ready = matches!(self.tasks[id.index()].stage, Stage::Ready | Stage::Spinning);
+        if is_ready && !self.arrivals.contains(&id) {
             let event = match self.order.is_by_priority() {
                 true => Event::SetPriority(id, priority),
                 false => Event::SetDeadline(id, deadline),

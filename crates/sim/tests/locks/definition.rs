@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
-    CpuSet, NotReadyReason, Phase, Protocol, Record, RecordKind, ResourceId, TaskSet, Work,
+    CpuId, CpuSet, NotReadyReason, Phase, Protocol, Record, RecordKind, ResourceId, TaskSet, Work,
 };
 
 /// A job in the terms of the definition.
@@ -17,6 +17,10 @@ struct Job {
     left: u64,
     asleep_until: Option<u64>,
     waits_for: Option<ResourceId>,
+    /// It waits for a mutex and keeps its CPU.
+    spins: bool,
+    /// The CPU on which it is not preempted.
+    kept: Option<CpuId>,
     /// The mutexes that it holds, with the instants of the locks.
     held: Vec<(ResourceId, u64)>,
 }
@@ -41,6 +45,7 @@ pub(crate) struct Definition<'a> {
     set: &'a TaskSet,
     by_priority: bool,
     priorities: Vec<u64>,
+    records: &'a [Record],
     /// In order of release; only the first can run.
     jobs: Vec<Vec<Job>>,
     running: Vec<usize>,
@@ -55,12 +60,13 @@ pub(crate) struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
-    pub(crate) fn new(set: &'a TaskSet, by_priority: bool, records: &[Record]) -> Self {
+    pub(crate) fn new(set: &'a TaskSet, by_priority: bool, records: &'a [Record]) -> Self {
         let count = set.tasks.len();
         let priorities = set.priorities();
         Self {
             set,
             by_priority,
+            records,
             priorities: priorities.iter().map(|it| it.number().into()).collect(),
             jobs: (0..count).map(|_| Vec::new()).collect(),
             running: Vec::new(),
@@ -77,7 +83,7 @@ impl<'a> Definition<'a> {
             loop {
                 let running = self.running.iter().copied();
                 let mut due: Vec<usize> = running
-                    .filter(|&task| self.jobs[task][0].left == 0)
+                    .filter(|&task| self.jobs[task][0].left == 0 && !self.jobs[task][0].spins)
                     .collect();
                 due.sort_by_key(|&task| self.order(task));
                 if due.is_empty() && !is_first {
@@ -91,7 +97,8 @@ impl<'a> Definition<'a> {
                 self.assign();
             }
             for task in &self.running {
-                self.jobs[*task][0].left -= 1;
+                let job = &mut self.jobs[*task][0];
+                job.left -= u64::from(!job.spins);
             }
         }
         self
@@ -115,23 +122,17 @@ impl<'a> Definition<'a> {
         let job = &mut self.jobs[task][0];
         let phase = job.phases.get(job.at).copied();
         job.at += 1;
-        self.done[task].pop_front();
+        match phase {
+            Some(Phase::Lock(_)) => {}
+            _ => drop(self.done[task].pop_front()),
+        }
         match phase {
             None => self.complete(task, now),
             Some(Phase::Sleep(span)) => {
                 job.asleep_until = Some(now + span.as_ns());
                 job.begin();
             }
-            Some(Phase::Lock(resource)) => {
-                job.begin();
-                let is_free = !self.is_held(resource);
-                if is_free {
-                    self.hold(task, resource, now);
-                } else {
-                    self.jobs[task][0].waits_for = Some(resource);
-                    self.waiters.entry(resource).or_default().push(task);
-                }
-            }
+            Some(Phase::Lock(resource)) => self.request(task, resource, now),
             Some(Phase::Unlock(resource)) => {
                 // All that it unlocks without executing between.
                 let mut free = vec![resource];
@@ -145,6 +146,11 @@ impl<'a> Definition<'a> {
                     job.begin();
                 }
                 job.held.retain(|(held, _)| !free.contains(held));
+                let protocol = |id: ResourceId| self.set.resources[id.index()].protocol;
+                let mut held = job.held.iter();
+                if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
+                    job.kept = None;
+                }
                 let has_ended = job.left == 0 && job.at == job.phases.len();
                 for resource in &free {
                     self.locks.push((now, task, resource.index(), false));
@@ -159,17 +165,75 @@ impl<'a> Definition<'a> {
         }
     }
 
+    /// The job that runs requests the mutex, or runs with it first after it has waited.
+    fn request(&mut self, task: usize, resource: ResourceId, now: u64) {
+        let protocol = self.set.resources[resource.index()].protocol;
+        let cpu = self.cpu(task, now);
+        let holder = self.holder(resource);
+        if holder != Some(task) {
+            self.done[task].pop_front();
+        }
+        let spins = protocol == Protocol::Spin && holder.is_some();
+        let has_it = holder.is_none_or(|holder| holder == task);
+        let job = &mut self.jobs[task][0];
+        if protocol.is_non_preemptive() && (spins || has_it) && job.kept.is_none() {
+            job.kept = Some(cpu);
+        }
+        // A non-preemptive mutex that it waits for it requests again when it runs.
+        match protocol == Protocol::NonPreemptive && !has_it {
+            true => job.at -= 1,
+            false => job.begin(),
+        }
+        if holder.is_none() {
+            self.hold(task, resource, now);
+        } else if !has_it {
+            self.jobs[task][0].spins = spins;
+            self.jobs[task][0].waits_for = Some(resource).filter(|_| !spins);
+            self.waiters.entry(resource).or_default().push(task);
+        }
+    }
+
+    /// The CPU on which the task runs.
+    fn cpu(&self, task: usize, now: u64) -> CpuId {
+        // A job that is bound to one may have been lent others.
+        if let Some(cpu) = self.set.tasks[task].only_cpu()
+            && self.is_partitioned()
+        {
+            return cpu;
+        }
+        let place = self.done[task].front().copied().unwrap_or(usize::MAX);
+        let before = self.records.iter().take(place);
+        let before = before.take_while(|record| record.at.as_ns() <= now);
+        let on = before.filter_map(|record| match record.kind {
+            RecordKind::Switched { cpu, to, .. }
+                if to.is_some_and(|it| it.task.index() == task) =>
+            {
+                Some(cpu)
+            }
+            _ => None,
+        });
+        on.last().expect("it runs")
+    }
+
     fn hand_over(&mut self, resource: ResourceId, now: u64) {
         let waiters = self.waiters.entry(resource).or_default().clone();
-        let Some(&next) = waiters.iter().min_by_key(|&&task| self.rank(task)) else {
+        let spin = self.set.resources[resource.index()].protocol == Protocol::Spin;
+        let next = match spin {
+            true => waiters.first(),
+            false => waiters.iter().min_by_key(|&&task| self.rank(task)),
+        };
+        let Some(&next) = next else {
             return;
         };
         self.waiters
             .entry(resource)
             .or_default()
             .retain(|task| *task != next);
-        self.jobs[next][0].waits_for = None;
-        self.jobs[next][0].ready_since = now;
+        let job = &mut self.jobs[next][0];
+        job.waits_for = None;
+        if !std::mem::take(&mut job.spins) {
+            job.ready_since = now;
+        }
         self.hold(next, resource, now);
     }
 
@@ -178,9 +242,11 @@ impl<'a> Definition<'a> {
         self.locks.push((now, task, resource.index(), true));
     }
 
-    fn is_held(&self, resource: ResourceId) -> bool {
-        let mut first = self.jobs.iter().filter_map(|jobs| jobs.first());
-        first.any(|job| job.held.iter().any(|(held, _)| *held == resource))
+    fn holder(&self, resource: ResourceId) -> Option<usize> {
+        let holds = |job: &Job| job.held.iter().any(|(held, _)| *held == resource);
+        self.jobs
+            .iter()
+            .position(|jobs| jobs.first().is_some_and(holds))
     }
 
     fn complete(&mut self, task: usize, now: u64) {
@@ -213,6 +279,8 @@ impl<'a> Definition<'a> {
                 left: 0,
                 asleep_until: None,
                 waits_for: None,
+                spins: false,
+                kept: None,
                 held: Vec::new(),
             };
             job.begin();
@@ -220,7 +288,7 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// The least of a job's own rank, of what comes with the mutexes that it holds, and of the ranks of the jobs that
+    /// The least there is if it is not to be preempted. Else the least of a job's own rank, of what comes with the mutexes that it holds, and of the ranks of the jobs that
     /// wait for those of them that have inheritance.
     fn rank(&self, task: usize) -> u64 {
         let job = &self.jobs[task][0];
@@ -228,10 +296,13 @@ impl<'a> Definition<'a> {
             true => self.priorities[task],
             false => self.jobs[task][0].own_deadline,
         };
+        if job.kept.is_some() {
+            return 0;
+        }
         let mut rank = own(task);
         for &(resource, since) in &job.held {
             match self.set.resources[resource.index()].protocol {
-                Protocol::None => {}
+                Protocol::None | Protocol::NonPreemptive | Protocol::Spin => {}
                 Protocol::Inheritance | Protocol::Migratory => {
                     let waiters = self.waiters.get(&resource).into_iter().flatten();
                     rank = waiters
@@ -253,6 +324,9 @@ impl<'a> Definition<'a> {
 
     /// The task's own CPUs, and those of the jobs that wait for a mutex with migratory inheritance that it holds.
     fn cpus(&self, task: usize) -> CpuSet {
+        if let Some(cpu) = self.jobs[task][0].kept {
+            return CpuSet::single(cpu);
+        }
         let held = self.jobs[task][0].held.iter().map(|(resource, _)| resource);
         let lends =
             |it: &&ResourceId| self.set.resources[it.index()].protocol == Protocol::Migratory;
@@ -303,6 +377,7 @@ fn done(set: &TaskSet, records: &[Record]) -> Vec<VecDeque<usize>> {
             RecordKind::NotReady { job, reason } => {
                 (job, matches!(reason, NotReadyReason::Blocked(_)))
             }
+            RecordKind::Spinning { job, .. } => (job, true),
             RecordKind::Locked { job, .. }
             | RecordKind::Unlocked { job, .. }
             | RecordKind::Completed { job } => (job, false),

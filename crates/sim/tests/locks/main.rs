@@ -4,115 +4,20 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod definition;
+mod random;
 
 use std::collections::BTreeMap;
 
 use common::{AT, NS, contract, finishes, id, options, simulate, story, task};
 use definition::Definition;
+use random::{PROTOCOLS, mutex, random_set, resources};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, NotReadyReason, OnOverrun, Order, Phase, Priority,
-    Protocol, RandomStream, Record, RecordKind, Resource, ResourceId, TaskSet, Work,
+    Action, Affinity, Change, CpuId, LinearCost, NotReadyReason, Order, Overheads, Phase, Priority,
+    Protocol, Record, RecordKind, ResourceId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
+use shiftwork_sim::Options;
 use shiftwork_trace::check;
-
-fn mutex(index: usize) -> ResourceId {
-    ResourceId::from_index(index)
-}
-
-fn resources(protocols: &[Protocol]) -> Vec<Resource> {
-    let of = |(index, &protocol)| Resource {
-        name: format!("R{index}"),
-        protocol,
-    };
-    protocols.iter().enumerate().map(of).collect()
-}
-
-/// Phases that lock mutexes in the order of their numbers, nested or one after the other, and unlock them in any order.
-fn random_phases(random: &mut RandomStream, count: u64) -> Vec<Phase> {
-    let mut phases = Vec::new();
-    let mut held: Vec<ResourceId> = Vec::new();
-    let mut cost = 0;
-    for _ in 0..2 + random.below(8) {
-        let highest = held.iter().map(|it| it.index() as u64 + 1).max();
-        let lowest = highest.unwrap_or(0);
-        match random.below(6) {
-            0 if matches!(phases.last(), Some(Phase::Run(_))) => {
-                cost += 1;
-                phases.push(Phase::Sleep(NS(1 + random.below(3))));
-                phases.push(Phase::Run(NS(1)));
-            }
-            1 | 2 if lowest < count => {
-                let resource = mutex((lowest + random.below(count - lowest)) as usize);
-                held.push(resource);
-                phases.push(Phase::Lock(resource));
-            }
-            3 if !held.is_empty() => {
-                let resource = held.swap_remove(random.below(held.len() as u64) as usize);
-                phases.push(Phase::Unlock(resource));
-            }
-            _ => {
-                let run = 1 + random.below(3);
-                cost += run;
-                phases.push(Phase::Run(NS(run)));
-            }
-        }
-    }
-    held.iter().for_each(|it| phases.push(Phase::Unlock(*it)));
-    if cost == 0 {
-        phases.push(Phase::Run(NS(1)));
-    }
-    phases
-}
-
-fn random_set(seed: u64, affinities: &[&str]) -> TaskSet {
-    random_set_of(seed, affinities, &PLAIN)
-}
-
-/// Protocols that every policy takes that takes mutexes.
-const PLAIN: [Protocol; 3] = [Protocol::None, Protocol::Inheritance, Protocol::Ceiling];
-
-/// Tasks that share mutexes with some of these protocols.
-fn random_set_of(seed: u64, affinities: &[&str], protocols: &[Protocol]) -> TaskSet {
-    let mut random = RandomStream::new(seed, 11, 0);
-    let cpus = 1 + random.below(3) as usize;
-    let kinds = protocols.len() as u64;
-    let mixed = random.below(2) == 0;
-    let one = protocols[random.below(kinds) as usize];
-    let count = 1 + random.below(3);
-    let protocols: Vec<Protocol> = (0..count)
-        .map(|_| match mixed {
-            true => protocols[random.below(kinds) as usize],
-            false => one,
-        })
-        .collect();
-    let tasks = (0..2 + random.below(5)).map(|index| {
-        let period = 12 + random.below(40);
-        let mut task = task(cpus, &format!("T{index}"), 1 + random.below(5), period);
-        task.affinity = match affinities {
-            [] => Affinity::pinned(CpuId::from_index(random.below(cpus as u64) as usize)),
-            some => {
-                let list = some[random.below(some.len() as u64) as usize];
-                let all = CpuSet::first(cpus);
-                let some = Affinity::new(list.parse::<CpuSet>().unwrap() & all);
-                some.unwrap_or(Affinity::new(all).unwrap())
-            }
-        };
-        task.deadline = NS(6 + random.below(2 * period));
-        task.offset = NS(random.below(15));
-        task.on_overrun = OnOverrun::Continue;
-        if random.below(2) == 0 {
-            task.priority = Priority::new(1 + random.below(4) as u32);
-        }
-        if random.below(4) > 0 {
-            task.work = Work::Phases(random_phases(&mut random, count));
-        }
-        task
-    });
-    let mut set = TaskSet::new("random", cpus, tasks.collect());
-    set.resources = resources(&protocols);
-    set
-}
 
 fn locks(records: &[Record]) -> Vec<(u64, usize, usize, bool)> {
     let line = |record: &Record| match record.kind {
@@ -167,7 +72,7 @@ fn is_wait(record: &&Record) -> bool {
 fn partitioned_runs_equal_the_definition() {
     let (mut blocked, mut raised) = (0, 0);
     for seed in 0..sets() {
-        let set = random_set(seed, &[]);
+        let set = random_set(seed, &[], &PROTOCOLS);
         for (policy, by_priority) in [("p-fp", true), ("p-edf", false)] {
             let records = compare(seed, &set, policy, by_priority);
             let is_raised = |it: &&Record| matches!(it.kind, RecordKind::RankChanged { .. });
@@ -184,7 +89,8 @@ fn greedy_runs_under_affinities_equal_the_definition() {
         Protocol::Inheritance,
         Protocol::Migratory,
         Protocol::Migratory,
-        Protocol::Ceiling,
+        Protocol::NonPreemptive,
+        Protocol::Spin,
     ];
     let (mut runs, mut blocked, mut lent) = (0, 0, 0);
     for seed in 0..sets() / 3 {
@@ -193,7 +99,7 @@ fn greedy_runs_under_affinities_equal_the_definition() {
             1 => &["0", "1", "2", "0-1", "0-2"],
             _ => &["0", "0-1", "1-2", "0,2", "0-2"],
         };
-        let set = random_set_of(seed, affinities, &protocols);
+        let set = random_set(seed, affinities, &protocols);
         for entry in registry::POLICIES {
             let traits = &entry.traits;
             let is_greedy = traits.is_greedy() && traits.dedicated_cpu().is_none();
@@ -217,6 +123,49 @@ fn greedy_runs_under_affinities_equal_the_definition() {
     );
 }
 
+/// Checks that no job leaves its CPU from when it spins, or runs with a mutex that forbids it, until it has unlocked all of
+/// these; but for the instant at which that begins, up to which a policy may move it.
+fn assert_kept(set: &TaskSet, records: &[Record], context: &str) {
+    let count = set.tasks.len();
+    let mut held: Vec<Vec<ResourceId>> = vec![Vec::new(); count];
+    let mut kept: Vec<Option<u64>> = vec![None; count];
+    let mut runs = vec![false; count];
+    for record in records {
+        let at = record.at.as_ns();
+        match record.kind {
+            RecordKind::Spinning { job, .. } => {
+                kept[job.task.index()].get_or_insert(at);
+            }
+            RecordKind::Locked { job, resource } => {
+                let task = job.task.index();
+                if set.resources[resource.index()].protocol.is_non_preemptive() {
+                    held[task].push(resource);
+                    kept[task] = kept[task].or(Some(at).filter(|_| runs[task]));
+                }
+            }
+            RecordKind::Unlocked { job, resource } => {
+                let task = job.task.index();
+                held[task].retain(|other| *other != resource);
+                kept[task] = kept[task].filter(|_| !held[task].is_empty());
+            }
+            RecordKind::Switched { cpu, from, to } => {
+                if let Some(task) = from.map(|job| job.task.index()) {
+                    let is_lost = kept[task].is_some_and(|since| since < at);
+                    assert!(!is_lost, "{context}: at {at} task {task} loses CPU {cpu}");
+                    runs[task] = false;
+                }
+                if let Some(task) = to.map(|job| job.task.index()) {
+                    runs[task] = true;
+                    if !held[task].is_empty() {
+                        kept[task].get_or_insert(at);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn every_policy_that_takes_locks_keeps_its_contract_and_mutual_exclusion() {
     let mut runs = 0;
@@ -225,7 +174,7 @@ fn every_policy_that_takes_locks_keeps_its_contract_and_mutual_exclusion() {
             0 => &["0-3"],
             _ => &["0-3", "0", "0-1"],
         };
-        let set = random_set_of(
+        let set = random_set(
             seed,
             affinities,
             &[Protocol::Inheritance, Protocol::Migratory],
@@ -244,6 +193,7 @@ fn every_policy_that_takes_locks_keeps_its_contract_and_mutual_exclusion() {
             let (records, _) = simulate(&set, entry.name, options(300));
             let found = check::check(&set, contract(entry, &set), AT(300), &records);
             assert_eq!(found, [], "seed {seed}, {}", entry.name);
+            assert_kept(&set, &records, &format!("seed {seed}, {}", entry.name));
             let mut holders: BTreeMap<usize, usize> = BTreeMap::new();
             for record in &records {
                 match record.kind {
@@ -308,6 +258,7 @@ fn priority_inversion_is_bounded_by_the_section_under_protocols_alone() {
     // The section alone, be it when the mutex is requested or at once.
     assert_eq!(finish(Protocol::Inheritance), [[7], [17], [18]]);
     assert_eq!(finish(Protocol::Ceiling), [[7], [17], [18]]);
+    assert_eq!(finish(Protocol::NonPreemptive), [[7], [17], [18]]);
 }
 
 #[test]
@@ -445,4 +396,57 @@ fn cpus_of_a_task_that_lends_them_may_not_change() {
     let refused: Vec<(usize, String)> = records.iter().filter_map(refused).collect();
     let reason = "task `high` stays on its CPUs: mutexes change what CPUs jobs may use; their protocol `inheritance` does not";
     assert_eq!(refused, [(1, reason.to_owned())]);
+}
+
+#[test]
+fn spinning_job_keeps_its_cpu_and_executes_nothing() {
+    let mut set = shared_across(Protocol::Spin);
+    // More urgent than `high`, and released on its CPU while that spins.
+    let mut urgent = locking("urgent", 1, 3, vec![Phase::Run(NS(1))]);
+    urgent.affinity = Affinity::pinned(CpuId::from_index(1));
+    set.tasks.push(urgent);
+    for policy in ["p-fp", "strong-fp", "weak-fp"] {
+        let finish = |set: &TaskSet| {
+            let (records, _) = simulate(set, policy, options(50));
+            [0, 1, 2, 3].map(|task| finishes(&records, task))
+        };
+        assert_eq!(finish(&set), [[14], [6], [15], [7]], "{policy}");
+        let mut suspended = set.clone();
+        suspended.resources = resources(&[Protocol::NonPreemptive]);
+        assert_eq!(finish(&suspended), [[14], [6], [15], [4]], "{policy}");
+    }
+    let (records, _) = simulate(&set, "p-fp", options(50));
+    let of = |record: &Record| match record.kind {
+        RecordKind::Spinning { job, .. } if job.task == id(1) => Some((record.at.as_ns(), "spins")),
+        RecordKind::Locked { job, .. } if job.task == id(1) => Some((record.at.as_ns(), "locked")),
+        RecordKind::Unlocked { job, .. } if job.task == id(1) => {
+            Some((record.at.as_ns(), "unlocked"))
+        }
+        _ => None,
+    };
+    let found: Vec<_> = records.iter().filter_map(of).collect();
+    assert_eq!(found, [(3, "spins"), (4, "locked"), (6, "unlocked")]);
+}
+
+#[test]
+fn overheads_do_not_end_spinning() {
+    let mut set = shared_across(Protocol::Spin);
+    // Its release interrupts the CPU on which `high` spins.
+    let mut urgent = locking("urgent", 1, 3, vec![Phase::Run(NS(1))]);
+    urgent.affinity = Affinity::pinned(CpuId::from_index(1));
+    set.tasks.push(urgent);
+    let table = Overheads {
+        release: LinearCost {
+            base: NS(1),
+            ..LinearCost::default()
+        },
+        ..Overheads::default()
+    };
+    let with = Options {
+        overheads: Some(table),
+        ..options(50)
+    };
+    let (records, _) = simulate(&set, "p-fp", with);
+    let finish = |task| finishes(&records, task).len();
+    assert_eq!([0, 1, 2, 3].map(finish), [1, 1, 1, 1]);
 }

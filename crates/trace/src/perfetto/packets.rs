@@ -25,11 +25,12 @@ pub(super) enum Name {
     Left,
     Taken,
     Blocked,
+    Spinning,
 }
 
 impl Name {
     /// All of them, with their texts.
-    pub const ALL: [(Self, &'static str); 13] = [
+    pub const ALL: [(Self, &'static str); 14] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
         (Self::Missed, "deadline missed!"),
@@ -43,6 +44,7 @@ impl Name {
         (Self::Left, "left"),
         (Self::Taken, "taken"),
         (Self::Blocked, "waits for mutex"),
+        (Self::Spinning, "spins for mutex"),
     ];
     /// The number of the first task's name.
     pub const TASKS: u64 = 16;
