@@ -48,7 +48,9 @@ pub(crate) fn random(stream: &mut RandomStream) -> TaskSet {
     };
     let tasks: Vec<Task> = (0..count).map(task).collect();
     let mut set = TaskSet::new("", cpus, tasks);
-    let protocols = match stream.below(9) {
+    let protocols = match stream.below(11) {
+        10 => [Protocol::Spin; 2],
+        9 => [Protocol::NonPreemptive; 2],
         8 => [Protocol::Migratory, Protocol::Migratory],
         0 => [Protocol::None, Protocol::Inheritance],
         1 | 2 => [Protocol::Ceiling, Protocol::Inheritance],
