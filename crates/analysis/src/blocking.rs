@@ -1,4 +1,5 @@
-//! How long jobs are blocked by less urgent ones that hold mutexes, on one CPU.
+//! How long jobs are blocked by less urgent ones that hold mutexes, and how long they spin, where each CPU is scheduled
+//! alone.
 //!
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
@@ -16,15 +17,21 @@ struct Holding {
     to: Span,
 }
 
-/// For how long less urgent jobs that hold mutexes may keep a job of each task from its CPU, at most.
+/// For how long a job of each task may spin, and less urgent jobs that spin or hold mutexes may keep it from its CPU, at
+/// most.
 ///
 /// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
 /// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
-/// itself, no change is timed, and no tasks wait for each other for ever.
+/// itself, no change is timed, and no tasks wait for each other for ever. Tasks that spin for a mutex may be bound to
+/// different CPUs, and it is not nested.
 ///
 /// # Cost
-/// The square of the number of tasks, times the number of mutexes that a job locks.
+/// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin.
+///
+/// # Source
+/// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
+/// multi-processor systems-on-a-chip", RTSS 2001.
 pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let is_ranked = is_edf(policy) || is_fp(policy);
     if !is_ranked || !policy.is_greedy() || !is_each_cpu_alone(set, policy) {
@@ -37,7 +44,9 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
         return None;
     }
     let shared = shared(set)?;
-    let holdings = set.tasks.iter().map(|task| holdings(task, &shared));
+    let sections = Sections::new(set, &shared)?;
+    let spin = |task: &Task, resource| sections.spin(task, resource);
+    let holdings = set.tasks.iter().map(|task| holdings(task, &shared, spin));
     let holdings: Vec<Vec<Holding>> = holdings.collect::<Option<_>>()?;
     let levels = levels(set, policy);
     let ceilings = ceilings(set, &levels, &shared)?;
@@ -53,9 +62,55 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
             });
             sum_or_longest(set, &sections.collect::<Vec<_>>())
         });
-        on.max().unwrap_or_default()
+        let spins = locked(task).map(|resource| spin(task, resource));
+        let spins = spins.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX));
+        (on.max().unwrap_or_default() + spins).min(Span::MAX)
     });
     Some(blocked.collect())
+}
+
+/// By resource and CPU, the longest section of a task that is bound to the CPU, of mutexes for which jobs spin.
+struct Sections(Vec<Vec<Span>>);
+
+impl Sections {
+    /// `None` if such mutexes are nested.
+    fn new(set: &TaskSet, shared: &[bool]) -> Option<Self> {
+        let spins = |id: ResourceId| set.resources[id.index()].protocol == Protocol::Spin;
+        let mut nested = set.nested_locks().into_iter();
+        if nested.any(|it| spins(it.held) || spins(it.locked)) {
+            return None;
+        }
+        let mut sections = vec![vec![Span::ZERO; set.platform.cpus]; set.resources.len()];
+        for task in &set.tasks {
+            for holding in holdings(task, shared, |_, _| Span::ZERO)? {
+                if let Some(cpu) = task.only_cpu().filter(|_| spins(holding.resource)) {
+                    let longest = &mut sections[holding.resource.index()][cpu.index()];
+                    *longest = holding.to.saturating_sub(holding.from).max(*longest);
+                }
+            }
+        }
+        Some(Self(sections))
+    }
+
+    /// How long a job of the task spins at most when it requests the mutex: for a section on each other CPU.
+    fn spin(&self, task: &Task, resource: ResourceId) -> Span {
+        let own = task.only_cpu().map(CpuId::index);
+        let cpus = self.0[resource.index()].iter().enumerate();
+        let others = cpus.filter(|(cpu, _)| Some(*cpu) != own);
+        others.fold(Span::ZERO, |sum, (_, &span)| (sum + span).min(Span::MAX))
+    }
+}
+
+/// The mutexes that a job of the task locks, once for each time.
+fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
+    let phases = match &task.work {
+        Work::Phases(phases) => phases.as_slice(),
+        _ => &[],
+    };
+    phases.iter().filter_map(|phase| match phase {
+        Phase::Lock(resource) => Some(*resource),
+        _ => None,
+    })
 }
 
 /// Whether a job locks a mutex when it has executed all. More urgent jobs may then delay its completion though nothing is
@@ -69,10 +124,9 @@ fn locks_at_the_end(task: &Task) -> bool {
     after.any(|phase| matches!(phase, Phase::Lock(_)))
 }
 
-/// One section of each task blocks a job, or only one of all tasks if every mutex has a ceiling.
+/// One section of each task blocks a job, or only one of all tasks if every mutex has a ceiling, or forbids preemption.
 fn sum_or_longest(set: &TaskSet, tasks: &[Vec<&Holding>]) -> Span {
-    let has_ceiling =
-        |it: &&Holding| set.resources[it.resource.index()].protocol == Protocol::Ceiling;
+    let has_ceiling = |it: &&Holding| !set.resources[it.resource.index()].protocol.inherits();
     let sections = tasks.iter().map(|holdings| longest(holdings));
     match tasks.iter().flatten().all(has_ceiling) {
         true => sections.max().unwrap_or_default(),
@@ -80,8 +134,9 @@ fn sum_or_longest(set: &TaskSet, tasks: &[Vec<&Holding>]) -> Span {
     }
 }
 
-/// By resource, whether several tasks use it; `None` if any of those is shared between CPUs, or has no protocol. No job
-/// waits for one that a single task uses.
+/// By resource, whether it matters: several tasks use it, or one that is then not preempted. `None` if nothing is known of
+/// any of those: it is shared between CPUs and jobs do not spin for it, or it has no protocol. No job waits for one that a
+/// single task uses.
 fn shared(set: &TaskSet) -> Option<Vec<bool>> {
     let resources = set.resources.iter().enumerate();
     let is_shared = resources.map(|(index, resource)| {
@@ -89,8 +144,20 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
         let users = set.tasks.iter().filter(|task| task.locks_one(id));
         let cpus: Vec<Option<CpuId>> = users.map(Task::only_cpu).collect();
         let is_local = cpus.iter().all(|cpu| cpu.is_some() && *cpu == cpus[0]);
-        match cpus.len() > 1 {
-            true => (is_local && resource.protocol != Protocol::None).then_some(true),
+        let is_bounded = match resource.protocol {
+            Protocol::None => false,
+            // On one CPU a job can be lent no other.
+            Protocol::Inheritance | Protocol::Migratory | Protocol::Ceiling => is_local,
+            Protocol::NonPreemptive => is_local,
+            Protocol::Spin => cpus.iter().all(Option::is_some),
+        };
+        let least = if resource.protocol.is_non_preemptive() {
+            1
+        } else {
+            2
+        };
+        match cpus.len() >= least {
+            true => is_bounded.then_some(true),
             false => Some(false),
         }
     });
@@ -114,11 +181,14 @@ fn levels(set: &TaskSet, policy: &PolicyTraits) -> Vec<u64> {
     }
 }
 
-/// The least level of the jobs that may wait for each mutex, be it for one that its holder waits for; `None` if mutexes
-/// of different protocols are nested.
+/// The least level of the jobs that may wait for each mutex, be it for one that its holder waits for, and 0 if its holder
+/// is not preempted; `None` if mutexes of different protocols are nested.
 fn ceilings(set: &TaskSet, levels: &[u64], shared: &[bool]) -> Option<Vec<u64>> {
     let resources = (0..set.resources.len()).map(ResourceId::from_index);
     let ceiling = |id: ResourceId| {
+        if set.resources[id.index()].protocol.is_non_preemptive() {
+            return 0;
+        }
         let users = set.iter().filter(|(_, task)| task.locks_one(id));
         let least = users.map(|(task, _)| levels[task.index()]).min();
         least.unwrap_or(u64::MAX)
@@ -159,8 +229,12 @@ fn longest(holdings: &[&Holding]) -> Span {
     best
 }
 
-/// For what a job of the task holds the shared mutexes; `None` if it does not unlock them in reverse.
-fn holdings(task: &Task, shared: &[bool]) -> Option<Vec<Holding>> {
+/// For what a job of the task holds the shared mutexes, or spins for them; `None` if it does not unlock them in reverse.
+fn holdings(
+    task: &Task,
+    shared: &[bool],
+    spin: impl Fn(&Task, ResourceId) -> Span,
+) -> Option<Vec<Holding>> {
     let Work::Phases(phases) = &task.work else {
         return Some(Vec::new());
     };
@@ -174,6 +248,7 @@ fn holdings(task: &Task, shared: &[bool]) -> Option<Vec<Holding>> {
                 open.push(all.len());
                 let (from, to) = (now, now);
                 all.push(Holding { resource, from, to });
+                now = (now + spin(task, resource)).min(Span::MAX);
             }
             Phase::Unlock(resource) if shared[resource.index()] => {
                 let last = &mut all[open.pop()?];

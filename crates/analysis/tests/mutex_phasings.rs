@@ -47,7 +47,10 @@ fn random(stream: &mut RandomStream) -> TaskSet {
     let tasks: Vec<Task> = (0..count).map(task).collect();
     let mut set = TaskSet::new("", 1, tasks);
     let kind = stream.below(4);
+    let is_migratory = stream.below(4) == 0;
     let protocols = (0..mutexes).map(|_| match (kind, stream.below(2)) {
+        // The same on one CPU.
+        (0, _) | (3, 0) if is_migratory => Protocol::Migratory,
         (0, _) | (3, 0) => Protocol::Inheritance,
         _ => Protocol::Ceiling,
     });
@@ -134,7 +137,7 @@ fn blocking(set: &TaskSet, levels: &[u64]) -> Vec<u64> {
         let has_inheritance = low().any(|task| {
             (0..set.resources.len()).any(|mutex| {
                 let protocol = set.resources[mutex].protocol;
-                uses(task, mutex) && blocks(mutex) && protocol == Protocol::Inheritance
+                uses(task, mutex) && blocks(mutex) && protocol != Protocol::Ceiling
             })
         });
         match has_inheritance {

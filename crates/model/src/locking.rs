@@ -19,6 +19,17 @@ pub struct NestedLock {
 }
 
 impl TaskSet {
+    /// Whether a job may come to use other CPUs than its task while it holds a mutex.
+    pub fn lends_cpus(&self) -> bool {
+        let mut resources = self.resources.iter().enumerate();
+        resources.any(|(index, resource)| {
+            let id = ResourceId::from_index(index);
+            let mut users = self.tasks.iter().filter(|task| task.locks_one(id));
+            let first = users.next().map(|task| &task.affinity);
+            resource.protocol.lends_cpus() && users.any(|task| first != Some(&task.affinity))
+        })
+    }
+
     /// All nested locks, each once, in the order of tasks.
     pub fn nested_locks(&self) -> Vec<NestedLock> {
         let mut all = BTreeSet::new();

@@ -80,6 +80,13 @@ pub enum RecordKind {
         /// For how long, above zero.
         time: Span,
     },
+    /// The job waits for the mutex and keeps its CPU, on which it executes nothing of its work until it holds the mutex.
+    Spinning {
+        /// The job.
+        job: JobId,
+        /// The mutex.
+        resource: ResourceId,
+    },
     /// The job holds the mutex from now on.
     Locked {
         /// The job.
@@ -145,7 +152,7 @@ pub enum RecordKind {
         /// The CPUs that it asked for; not all need be CPUs of the run.
         asked: Box<CpuSet>,
     },
-    /// The task may use other CPUs.
+    /// The task may use these CPUs from now on, by a change or by the protocol of a mutex.
     AffinitySet {
         /// The task.
         task: TaskId,
@@ -236,6 +243,7 @@ impl RecordKind {
             | Self::NotReady { job, .. }
             | Self::Completed { job }
             | Self::Interrupted { job, .. }
+            | Self::Spinning { job, .. }
             | Self::Locked { job, .. }
             | Self::Unlocked { job, .. }
             | Self::BudgetSpent { job } => [Some(&mut job.task), None],

@@ -36,8 +36,8 @@ impl fmt::Debug for ResourceId {
 
 /// By what a job is scheduled that holds a mutex.
 ///
-/// Under every protocol a mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally
-/// urgent ones to the one that has waited longest.
+/// A mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally urgent ones to the one
+/// that has waited longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// By its own priority or deadline.
@@ -46,10 +46,37 @@ pub enum Protocol {
     /// By the most urgent of its own and those of the jobs that wait for a mutex that it holds, which may have theirs
     /// by inheritance too (Sha, Rajkumar and Lehoczky 1990).
     Inheritance,
+    /// As by [`Inheritance`](Self::Inheritance), and on more CPUs: a job that holds the mutex may use its own CPUs and those
+    /// that the jobs that wait for it may use, which may have some by this protocol too (migratory priority inheritance;
+    /// Brandenburg and Bastoni 2012).
+    Migratory,
     /// From the moment when it locks: under fixed priorities by the most urgent priority of all tasks that use the mutex
     /// (immediate priority ceiling, `PTHREAD_PRIO_PROTECT`); under EDF by that moment plus the shortest relative deadline
     /// of these tasks, if that is earlier than its own (deadline floor; Burns, Gutiérrez, Aldea and González Harbour 2015).
     Ceiling,
+    /// Before all others: from when it runs with the mutex until it has unlocked all that have this protocol or
+    /// [`Spin`](Self::Spin), it is neither preempted nor moved to another CPU (Mok 1983).
+    NonPreemptive,
+    /// The same, and a job that waits for the mutex keeps its CPU: it spins there, is not preempted either, and executes
+    /// nothing until the mutex passes to it, first come, first served (MSRP; Gai, Lipari and Di Natale 2001).
+    Spin,
+}
+
+impl Protocol {
+    /// Whether a job that holds the mutex is scheduled by the ranks of those that wait for it.
+    pub const fn inherits(self) -> bool {
+        matches!(self, Self::Inheritance | Self::Migratory)
+    }
+
+    /// Whether a job that holds the mutex may use CPUs of those that wait for it.
+    pub const fn lends_cpus(self) -> bool {
+        matches!(self, Self::Migratory)
+    }
+
+    /// Whether a job that runs with the mutex is not preempted.
+    pub const fn is_non_preemptive(self) -> bool {
+        matches!(self, Self::NonPreemptive | Self::Spin)
+    }
 }
 
 /// A mutex.

@@ -65,13 +65,15 @@ impl fmt::Debug for JobId {
     }
 }
 
-/// A priority under fixed-priority scheduling: 1 is the most urgent.
+/// A priority under fixed-priority scheduling: 1 is the most urgent of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u32);
 
 impl Priority {
-    /// The most urgent priority.
+    /// The most urgent priority of a task.
     pub const MOST_URGENT: Self = Self(1);
+    /// More urgent than that of any task: what a job is scheduled by that holds a mutex and must not be preempted.
+    pub const NON_PREEMPTIVE: Self = Self(0);
     /// The least urgent priority, 2^31 - 1.
     pub const LEAST_URGENT: Self = Self(i32::MAX as u32);
 
@@ -84,7 +86,7 @@ impl Priority {
         }
     }
 
-    /// The number, 1 the most urgent.
+    /// The number, 1 the most urgent of tasks.
     pub const fn number(self) -> u32 {
         self.0
     }

@@ -133,6 +133,17 @@ pub enum PolicyError {
         /// The task.
         task: String,
     },
+    /// A mutex by which jobs may use the CPUs of others, under a policy that cannot take that.
+    LentCpus {
+        /// The policy.
+        policy: &'static str,
+        /// By what it ranks jobs.
+        order: Order,
+        /// The mutex.
+        resource: String,
+        /// Whether it is that affinities have to be nested.
+        is_laminar: bool,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -264,6 +275,26 @@ impl fmt::Display for PolicyError {
                  such tasks, for example `strong-{}`",
                 base(*order),
             ),
+            Self::LentCpus {
+                policy,
+                order,
+                resource,
+                is_laminar,
+            } => {
+                let (why, accepted) = match is_laminar {
+                    true => ("takes nested affinities", "have nested affinities"),
+                    false => (
+                        "binds each task to a part of the CPUs",
+                        "are bound to one CPU",
+                    ),
+                };
+                write!(
+                    f,
+                    "{policy} {why}, and jobs that hold `{resource}` may use the CPUs of those that wait for it; accepted are \
+                     tasks that use it and {accepted}, another protocol, and policies for any affinities, for example `strong-{}`",
+                    base(*order),
+                )
+            }
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }
     }

@@ -6,8 +6,12 @@ mod variants;
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use shiftwork_model::{Alignment, CpuSet, Order, Placement, PolicyTraits, Preemption, TaskSet};
+use shiftwork_model::{
+    Affinities, Affinity, Alignment, CpuSet, Order, Placement, PolicyTraits, Preemption, Resource,
+    ResourceId, TaskSet,
+};
 
 use crate::error::PolicyError;
 use crate::order::{Edf, FairLateness, FixedPriority, JobOrder, LeastLaxity, ZeroLaxity};
@@ -72,7 +76,37 @@ impl Entry {
                 task: task.name.clone(),
             });
         }
+        if let Some(resource) = self.lends_too_far(set) {
+            return Err(PolicyError::LentCpus {
+                policy: self.name,
+                order: self.traits.order,
+                resource: resource.name.clone(),
+                is_laminar: self.traits.affinities == Affinities::Laminar,
+            });
+        }
         (self.build)(self, set)
+    }
+
+    /// A mutex by which a job may come to use CPUs that this policy cannot give it: beyond those that it is bound to, or, if
+    /// affinities have to be nested, a union of affinities that need not be one of them.
+    fn lends_too_far<'a>(&self, set: &'a TaskSet) -> Option<&'a Resource> {
+        let is_laminar = self.traits.affinities == Affinities::Laminar;
+        if !is_laminar && !self.traits.placement.is_packed() {
+            return None;
+        }
+        let fit = |a: &Affinity, b: &Affinity| match is_laminar {
+            true => a.cpus().is_subset(b.cpus()) || b.cpus().is_subset(a.cpus()),
+            false => a == b && a.cpus().len() == 1,
+        };
+        let mut resources = set.resources.iter().enumerate();
+        let found = resources.find(|(index, resource)| {
+            let id = ResourceId::from_index(*index);
+            let users = set.tasks.iter().filter(|task| task.locks_one(id));
+            let users: Vec<&Affinity> = users.map(|task| &task.affinity).collect();
+            let fits = |(at, a): (usize, &&Affinity)| users[at + 1..].iter().all(|b| fit(a, b));
+            resource.protocol.lends_cpus() && !users.iter().enumerate().all(fits)
+        });
+        found.map(|(_, resource)| resource)
     }
 }
 

@@ -165,8 +165,9 @@ class Chart {
     this.run.tasks.forEach((_, task) => {
       this.states(task, (kind) => kind === 1);
       this.lives(task);
-      this.states(task, (kind) => kind > 1);
+      this.states(task, (kind) => kind > 1 && kind < 5);
       this.execution(task);
+      this.states(task, (kind) => kind === 5);
       this.arrows(task);
     });
   }
@@ -223,15 +224,17 @@ class Chart {
       const left = Math.max(this.x(from), this.gutter - 2);
       const width = Math.min(this.x(to), this.width + 2) - left;
       if (width < 1) continue;
-      c.fillStyle = colours.chart;
-      c.fillRect(left, top, width, this.bar);
       c.lineWidth = 1;
+      if (kind < 5) {
+        c.fillStyle = colours.chart;
+        c.fillRect(left, top, width, this.bar);
+      }
       if (kind === 1) {
         c.setLineDash([3, 2]);
         c.strokeStyle = colours.hatch;
       } else {
-        const ink = kind === 2 ? colours.hatch : colours.other;
-        c.fillStyle = hatch(c, ink, ["falling", "rising", "upright"][kind - 2]);
+        const ink = { 2: colours.hatch, 5: "#10151c" }[kind] ?? colours.other;
+        c.fillStyle = hatch(c, ink, ["falling", "rising", "upright", "level"][kind - 2]);
         c.fillRect(left, top, width, this.bar);
         c.strokeStyle = ink;
       }
@@ -469,7 +472,7 @@ class Chart {
     if (!job) return `${run.tasks[task][0]}: no job pending\n${span(at)}`;
     const running = run.executed[task].find((s) => s.from <= at && at < s.to);
     const held = run.states[task].find((s) => s.from <= at && at < s.to);
-    const doing = running ? `on CPU ${running.cpu}`
+    const doing = running ? `${held?.kind === 5 ? "spinning for a mutex on" : "on"} CPU ${running.cpu}`
       : held ? ["", "behind its predecessor", "suspended", "throttled", "waiting for a mutex"][held.kind] : "ready, not running";
     const number = running ? running.job : job.job;
     return `${run.tasks[task][0]} #${number}: ${doing}\n${this.job(task, number)}`;

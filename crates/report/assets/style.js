@@ -51,7 +51,8 @@ const tileOf = (colour, kind) => {
   pen.strokeStyle = colour;
   pen.lineWidth = 1.3;
   pen.beginPath();
-  if (kind === "upright") { pen.moveTo(2, 0); pen.lineTo(2, 6); } else {
+  if (kind === "upright") { pen.moveTo(2, 0); pen.lineTo(2, 6); }
+  else if (kind === "level") { pen.moveTo(0, 2); pen.lineTo(6, 2); } else {
     for (const shift of [-6, 0, 6]) {
       const [a, b] = kind === "rising" ? [6, 0] : [0, 6];
       pen.moveTo(shift - 1, a + (kind === "rising" ? 1 : -1));

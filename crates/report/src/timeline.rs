@@ -18,6 +18,8 @@ pub(crate) enum State {
     Throttled,
     /// Waits for a mutex.
     Blocked,
+    /// Waits for a mutex and keeps its CPU.
+    Spinning,
 }
 
 /// How a job ended.
@@ -187,6 +189,14 @@ impl Builder {
                 };
                 self.history(job)?.enter(now, state);
             }
+            RecordKind::Spinning { job, .. } => self.history(job)?.enter(now, State::Spinning),
+            RecordKind::Locked { job, .. } => {
+                let history = self.history(job)?;
+                let spins = matches!(history.states.last(), Some((_, State::Spinning)));
+                if spins {
+                    history.enter(now, State::Ready);
+                }
+            }
             RecordKind::Completed { job } => self.history(job)?.end = End::Finished(now),
             RecordKind::Switched { cpu, to, .. } => {
                 if let Some(job) = to {
@@ -221,7 +231,6 @@ impl Builder {
             }
             RecordKind::BudgetSpent { .. }
             | RecordKind::Interrupted { .. }
-            | RecordKind::Locked { .. }
             | RecordKind::Unlocked { .. }
             | RecordKind::Demoted { .. }
             | RecordKind::Entered { .. } => {}

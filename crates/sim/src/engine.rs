@@ -131,7 +131,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             in_quanta: policy.quanta().is_some(),
             laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
-            locks: Locks::new(set, traits.order),
+            locks: Locks::new(set, &traits),
             triggers: Triggers::new(set),
             set,
             recorder,

@@ -24,6 +24,8 @@ pub(crate) enum Stage {
     Throttled,
     /// It waits for a mutex.
     Blocked,
+    /// It waits for a mutex, and is ready: it keeps its CPU.
+    Spinning,
 }
 
 /// The state of a task that every job accesses; small, so that it stays in the cache.

@@ -106,7 +106,9 @@ impl<'a> Reference<'a> {
                 .map(|phase| match *phase {
                     Phase::Run(span) => (true, span.as_ns()),
                     Phase::Sleep(span) => (false, span.as_ns()),
-                    Phase::Lock(_) | Phase::Unlock(_) => panic!("unexpected phase: {phase:?}"),
+                    Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => {
+                        panic!("unexpected phase: {phase:?}")
+                    }
                 })
                 .collect(),
             other => panic!("unexpected work: {other:?}"),

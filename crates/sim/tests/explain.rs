@@ -7,7 +7,7 @@ mod common;
 use common::{AT, NS, contract, id, options, random_set, simulate, task};
 use shiftwork_model::{
     Action, Affinity, Change, CpuId, CpuSet, JobId, LinearCost, OnOverrun, Overheads, Phase,
-    RandomStream, Record, Share, Span, Task, TaskSet, Work,
+    Protocol, RandomStream, Record, Resource, ResourceId, Share, Span, Task, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::Options;
@@ -425,4 +425,39 @@ fn job_on_one_cpu_meets_its_deadline_without_the_attributed_overrun() {
         }
     }
     assert!(judged.iter().all(|&count| count > 100), "{judged:?}");
+}
+
+#[test]
+fn spinning_is_not_executing_and_the_holder_is_to_blame() {
+    let mutex = ResourceId::from_index(0);
+    let (lock, unlock) = (Phase::Lock(mutex), Phase::Unlock(mutex));
+    let on = |cpu, name, offset, phases| {
+        let mut task = task(2, name, 4, 50);
+        task.affinity = Affinity::pinned(CpuId::from_index(cpu));
+        task.offset = NS(offset);
+        task.work = Work::Phases(phases);
+        task
+    };
+    let mut late = on(
+        1,
+        "late",
+        2,
+        vec![Phase::Run(NS(1)), lock, Phase::Run(NS(2)), unlock],
+    );
+    late.deadline = NS(4);
+    let holder = on(0, "holder", 0, vec![lock, Phase::Run(NS(5)), unlock]);
+    let mut set = TaskSet::new("spins", 2, vec![late, holder]);
+    set.resources = vec![Resource {
+        name: "bus".into(),
+        protocol: Protocol::Spin,
+    }];
+    let run = Run::of(&set, "p-edf", options(40));
+    let why = run.first(0);
+    assert_eq!(why.cause, Cause::One(Culprit::Mutex(Some(id(1)))));
+    let mut parts = times(&why);
+    parts.sort_by_key(|(_, time)| *time);
+    assert_eq!(
+        parts,
+        [(Part::Spinning(Some(id(1))), 2), (Part::Executing, 3)]
+    );
 }

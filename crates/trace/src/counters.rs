@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use shiftwork_model::{Instant, JobId, RecordKind, Recorder, TaskId, TaskSet};
+use shiftwork_model::{Instant, JobId, RecordKind, Recorder, Span, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
 use crate::chains::Chains;
@@ -59,6 +59,9 @@ struct TaskCounters {
     shifts: u64,
     response: Distribution,
     tardiness: Total,
+    /// Since when its job spins.
+    spins: Option<Instant>,
+    spinning: Span,
 }
 
 impl Recorder for Counters {
@@ -88,6 +91,16 @@ impl Recorder for Counters {
             }
             RecordKind::Switched { cpu, to, .. } => self.running.switch(cpu, to),
             RecordKind::Left { task } => self.drop_jobs(task),
+            RecordKind::Spinning { job, .. } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.spins = Some(at);
+                }
+            }
+            RecordKind::Locked { job, .. } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.end_spinning(at);
+                }
+            }
             _ => {}
         }
     }
@@ -124,6 +137,9 @@ impl Counters {
             task.released -= run.len() - released;
             task.late += due;
         }
+        self.tasks
+            .iter_mut()
+            .for_each(|task| task.end_spinning(horizon));
         let summaries = self.names.into_iter().zip(&self.tasks);
         let tasks = summaries.map(|(name, task)| task.summary(name)).collect();
         let chains = self.chains.finish(horizon);
@@ -223,6 +239,11 @@ impl TaskCounters {
         self.tardiness.add(at.late_since(job.deadline));
     }
 
+    fn end_spinning(&mut self, at: Instant) {
+        let since = self.spins.take();
+        self.spinning += since.map_or(Span::ZERO, |since| at.late_since(since));
+    }
+
     fn summary(&self, name: String) -> TaskSummary {
         let any = self.completed > 0;
         TaskSummary {
@@ -236,6 +257,7 @@ impl TaskCounters {
             preemptions: self.preemptions,
             migrations: self.migrations,
             shifts: self.shifts,
+            spinning: self.spinning,
             inversions: None,
         }
     }

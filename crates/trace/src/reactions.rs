@@ -129,6 +129,7 @@ impl Recorder for Observer {
             // No job runs because of these: a release is followed by `Ready`, and a spent budget by `NotReady`.
             RecordKind::Released { .. }
             | RecordKind::BudgetSpent { .. }
+            | RecordKind::Spinning { .. }
             | RecordKind::Locked { .. }
             | RecordKind::Unlocked { .. }
             | RecordKind::Entered { .. }

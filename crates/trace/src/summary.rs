@@ -1,7 +1,7 @@
 //! The summary of a run in numbers.
 
 use serde_json::{Value, json};
-use shiftwork_model::Instant;
+use shiftwork_model::{Instant, Span};
 
 use crate::chains::ChainSummary;
 use crate::inversions::{InversionCounts, InversionSummary};
@@ -33,6 +33,8 @@ pub struct TaskSummary {
     pub migrations: u64,
     /// Number of times that a job ran before and after an instant, on different CPUs.
     pub shifts: u64,
+    /// For how long its jobs spun for mutexes; zero if none did.
+    pub spinning: Span,
     /// Priority inversions of its jobs; `None` if they were not determined.
     pub inversions: Option<InversionCounts>,
 }
@@ -147,6 +149,9 @@ impl TaskSummary {
             "migrations": self.migrations,
             "shifts": self.shifts,
         });
+        if !self.spinning.is_zero() {
+            value["spinning_ns"] = self.spinning.as_ns().into();
+        }
         add(&mut value, self.inversions);
         value
     }

@@ -133,7 +133,7 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
     let resource = ResourceId::from_index(random.below(1 << 32) as usize);
-    match random.below(27) {
+    match random.below(28) {
         0 => RecordKind::Released { job, deadline },
         1 => RecordKind::Ready {
             job,
@@ -205,6 +205,7 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
             task,
             is_lost: random.below(2) == 0,
         },
+        26 => RecordKind::Spinning { job, resource },
         _ => RecordKind::Refused {
             action: random.below(9) as usize,
             reason: "weiß nicht".repeat(random.below(30) as usize).into(),

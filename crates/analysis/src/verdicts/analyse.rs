@@ -66,7 +66,7 @@ fn analyse_triggered(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Ana
         (Ok(bound), Some(streams)) => known(set, streams, (candidate, bound), steps),
         _ => unknown(set, candidate),
     };
-    let mut feasibility = not_shown(feasibility(set));
+    let mut feasibility = not_shown(set, feasibility(set));
     feasibility.verdict = crate::affinity::Feasible::Unknown;
     feasibility.witness = None;
     Analysis {

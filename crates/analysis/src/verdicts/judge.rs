@@ -24,8 +24,8 @@ pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u6
         return analysis;
     }
     analysis.feasibility = match set.first_locking() {
-        Some(_) => waiting::not_shown(analysis.feasibility),
-        None => waiting::feasible(analysis.feasibility, feasibility(&under_any(set))),
+        Some(_) => waiting::not_shown(set, analysis.feasibility),
+        None => waiting::feasible(set, analysis.feasibility, feasibility(&under_any(set))),
     };
     let stand_ins: Vec<StandIns> = candidates
         .iter()

@@ -2,7 +2,7 @@
 //! that stand for them.
 //!
 //! What is shown of the latter holds for the former. What is not shown proves nothing. Demand that does not fit without
-//! waiting does not fit with it. Without suspensions and mutexes every "no" of the tasks without jitter holds: jitter may be zero.
+//! waiting does not fit with it, unless jobs may use CPUs of others while they hold mutexes. Without suspensions and mutexes every "no" of the tasks without jitter holds: jitter may be zero.
 
 use shiftwork_model::{Span, TaskSet};
 
@@ -58,7 +58,8 @@ fn is_refuted(set: &TaskSet, without: &Judgement) -> bool {
 
 /// Whether a "no" by this, found as if no job had to wait, holds for these that may.
 pub(super) fn still_refutes(set: &TaskSet, by: &[&str]) -> bool {
-    by == ["feasibility"] || !(suspends(set) || set.first_locking().is_some())
+    let is_by_demand = by == ["feasibility"] && !set.lends_cpus();
+    is_by_demand || !(suspends(set) || set.first_locking().is_some())
 }
 
 /// Adds to the bounds of each task the delay of its stand-ins.
@@ -73,11 +74,12 @@ pub(super) fn count_from_arrivals(known: &mut PolicyAnalysis, delays: &[Span]) {
     }
 }
 
-/// Whether any scheduler meets all deadlines where nothing is known but that the demand does not fit.
-pub(super) fn not_shown(without: Feasibility) -> Feasibility {
+/// Whether any scheduler meets all deadlines where nothing is known but that the demand does not fit, which does not count
+/// where jobs may use CPUs of others.
+pub(super) fn not_shown(set: &TaskSet, without: Feasibility) -> Feasibility {
     match without.verdict {
-        Feasible::No => without,
-        Feasible::Yes | Feasible::Unknown => Feasibility {
+        Feasible::No if !set.lends_cpus() => without,
+        Feasible::No | Feasible::Yes | Feasible::Unknown => Feasibility {
             verdict: Feasible::Unknown,
             witness: None,
             ..without
@@ -87,10 +89,14 @@ pub(super) fn not_shown(without: Feasibility) -> Feasibility {
 
 /// Whether any scheduler meets all deadlines: one that does for the stand-ins does it here, and where none does without
 /// waiting, none does.
-pub(super) fn feasible(without: Feasibility, of_stand_ins: Feasibility) -> Feasibility {
+pub(super) fn feasible(
+    set: &TaskSet,
+    without: Feasibility,
+    of_stand_ins: Feasibility,
+) -> Feasibility {
     match (without.verdict, of_stand_ins.verdict) {
         (Feasible::No, _) => without,
         (_, Feasible::Yes) => of_stand_ins,
-        _ => not_shown(of_stand_ins),
+        _ => not_shown(set, of_stand_ins),
     }
 }

@@ -1,5 +1,6 @@
 //! Tasks that lock mutexes.
 
+use shiftwork_analysis::affinity::Feasible;
 use shiftwork_analysis::verdicts::{Answer, analyse};
 use shiftwork_model::{
     Affinity, Arrival, CpuId, OnOverrun, Phase, Priority, Protocol, RandomStream, Resource,
@@ -47,7 +48,10 @@ pub(crate) fn random(stream: &mut RandomStream) -> TaskSet {
     };
     let tasks: Vec<Task> = (0..count).map(task).collect();
     let mut set = TaskSet::new("", cpus, tasks);
-    let protocols = match stream.below(8) {
+    let protocols = match stream.below(11) {
+        10 => [Protocol::Spin; 2],
+        9 => [Protocol::NonPreemptive; 2],
+        8 => [Protocol::Migratory, Protocol::Migratory],
         0 => [Protocol::None, Protocol::Inheritance],
         1 | 2 => [Protocol::Ceiling, Protocol::Inheritance],
         3..=5 => [Protocol::Ceiling; 2],
@@ -145,4 +149,32 @@ fn section_of_less_urgent_task_counts_and_only_under_a_protocol() {
         let inverted = if policy == "p-fp" { 13 } else { unbounded.1 };
         assert_eq!(unbounded.1, inverted, "{policy}");
     }
+}
+
+#[test]
+fn demand_on_own_cpus_refutes_nothing_where_jobs_may_use_others() {
+    let with = |protocol| {
+        let mut set = blocked(protocol, 60);
+        set.platform = shiftwork_model::Platform::uniform(2);
+        // Sections of `middle` fill a CPU that `low` needs, too.
+        set.tasks[1].cost = NS(50);
+        let lock = Phase::Lock(ResourceId::from_index(0));
+        let unlock = Phase::Unlock(ResourceId::from_index(0));
+        set.tasks[1].work = Work::Phases(vec![lock, Phase::Run(NS(50)), unlock]);
+        set.tasks[0].affinity = Affinity::pinned(CpuId::from_index(1));
+        let entry = registry::find("strong-fp").unwrap();
+        let analysis = analyse(&set, &[candidate(&set, entry)], STEPS);
+        (
+            analysis.feasibility.verdict,
+            analysis.policies[0].hard.answer,
+        )
+    };
+    assert_eq!(
+        with(Protocol::Inheritance),
+        (Feasible::No, Answer::Unschedulable)
+    );
+    assert_eq!(
+        with(Protocol::Migratory),
+        (Feasible::Unknown, Answer::Unknown)
+    );
 }

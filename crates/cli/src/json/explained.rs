@@ -54,8 +54,8 @@ struct CauseOutput {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PartOutput {
-    /// `carry-in`, `executing`, `own-overrun`, `interrupted`, `throttled`, `suspended`, `stalled`, `held-back`,
-    /// `cpu-taken`, `cpu-offline`, `background`, `overrun` or `more-urgent`.
+    /// `carry-in`, `executing`, `own-overrun`, `interrupted`, `throttled`, `suspended`, `blocked`, `spinning`,
+    /// `stalled`, `held-back`, `cpu-taken`, `cpu-offline`, `background`, `overrun` or `more-urgent`.
     kind: String,
     /// Of `overrun` and `more-urgent`: the task that it waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

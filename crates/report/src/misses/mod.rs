@@ -67,7 +67,7 @@ impl LossKind {
             Part::Interrupted => Self::Overheads,
             Part::Throttled => Self::Throttled,
             Part::Suspended => Self::Suspended,
-            Part::Blocked(_) => Self::Blocked,
+            Part::Blocked(_) | Part::Spinning(_) => Self::Blocked,
             Part::Stalled => Self::Stalled,
             Part::HeldBack => Self::HeldBack,
             Part::Taken | Part::Offline | Part::Background => Self::CpuAway,

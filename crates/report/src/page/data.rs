@@ -164,8 +164,8 @@ fn shown<'a>(
         .filter(move |history| excerpt.shows(history.release, end(history)))
 }
 
-/// Per task: `[state, from, length]` of every stretch in which a job was not ready; 1 queued,
-/// 2 suspended, 3 throttled, 4 waiting for a mutex.
+/// Per task: `[state, from, length]` of every stretch in which a job could not execute; 1 queued,
+/// 2 suspended, 3 throttled, 4 waiting for a mutex, 5 the same on its CPU.
 fn states(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
     let of_task = |histories: &Vec<JobHistory>| {
         let mut flat = Vec::new();
@@ -177,6 +177,7 @@ fn states(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
                     State::Suspended => 2,
                     State::Throttled => 3,
                     State::Blocked => 4,
+                    State::Spinning => 5,
                 };
                 let length = to.late_since(from).as_ns();
                 if length > 0 {

@@ -37,6 +37,7 @@ const LEGEND: &str = "<p class=\"legend\">\
     <span><i class=\"k suspended\"></i>suspended</span>\
     <span><i class=\"k throttled\"></i>throttled</span>\
     <span><i class=\"k blocked\"></i>waiting for a mutex</span>\
+    <span><i class=\"k spinning\"></i>spinning for one on its CPU</span>\
     <span><i class=\"k background\"></i>background</span>\
     <span><b>↑</b> release</span><span><b>↓</b> deadline</span>\
     <span class=\"bang\"><b>!</b> missed</span>\

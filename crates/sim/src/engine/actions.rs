@@ -110,6 +110,15 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// What a task that locks mutexes is scheduled by, and that it takes part, is fixed: others may wait for it.
     fn check_locks(&self, change: &Change) -> Result<(), String> {
+        if let Change::SetAffinity(task, _) = change
+            && let Some(locks) = &self.locks
+            && locks.fixes_cpus_of(&self.plans[task.index()].task)
+        {
+            return Err(format!(
+                "task `{}` stays on its CPUs: mutexes change what CPUs jobs may use; their protocol `inheritance` does not",
+                self.plans[task.index()].task.name
+            ));
+        }
         let (Change::Enter(task)
         | Change::Leave(task)
         | Change::SetAttributes { task, .. }

@@ -1,7 +1,7 @@
 //! Switches: at the end of an instant each CPU switches to its assigned job if that differs from the job that
 //! it ran before the instant.
 
-use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder, TaskId};
+use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder, Span, TaskId};
 
 use super::Engine;
 use crate::state::{Stage, TaskKind};
@@ -140,16 +140,21 @@ impl<R: Recorder> Engine<'_, R> {
     fn start(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         debug_assert_eq!(self.tasks[id.index()].cpu, None, "{id:?} runs on two CPUs");
         let stage = self.tasks[id.index()].stage;
-        debug_assert_eq!(
-            stage,
-            Stage::Ready,
-            "the policy runs {id:?}, which is not ready"
+        debug_assert!(
+            matches!(stage, Stage::Ready | Stage::Spinning),
+            "the policy runs {id:?}, which is not ready: {stage:?}"
         );
         if self.costs.is_some() {
             self.charge_caches(cpu, id);
         }
         let state = &mut self.tasks[id.index()];
         state.cpu = Some(cpu);
+        if stage == Stage::Spinning {
+            let on = &mut self.cpus[cpu.index()];
+            (on.granted, on.stop) = (Span::ZERO, Instant::NEVER);
+            self.stops.set(cpu.index(), Instant::NEVER);
+            return;
+        }
         let mut granted = state.remaining;
         let mut lasts = granted;
         if state.kind == TaskKind::General {

@@ -5,8 +5,8 @@
 
 use shiftwork_machine::Step;
 use shiftwork_model::{
-    CpuId, Instant, JobId, NotReadyReason, Order, Priority, Protocol, RecordKind, Recorder,
-    ResourceId, Span, TaskId, TaskSet,
+    Affinities, Affinity, CpuId, Instant, JobId, NotReadyReason, Order, PolicyTraits, Priority,
+    Protocol, RecordKind, Recorder, ResourceId, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_policy::Event;
 
@@ -21,6 +21,12 @@ struct Rank {
 }
 
 impl Rank {
+    /// More urgent than any job that may be preempted.
+    const NON_PREEMPTIVE: Self = Self {
+        priority: Priority::NON_PREEMPTIVE,
+        deadline: Instant::ZERO,
+    };
+
     /// The more urgent of both in what the order compares; the rest of this one.
     fn raised_to(self, other: Self, order: Order) -> Self {
         match order.is_by_priority() {
@@ -56,6 +62,10 @@ struct Held {
     mutexes: Vec<(ResourceId, Option<Rank>)>,
     /// The mutex that it waits for.
     awaited: Option<ResourceId>,
+    /// The CPUs that its job may use by protocols; `None` if these are those of the task.
+    cpus: Option<Affinity>,
+    /// The CPU on which its job must not be preempted; `None` if it may be.
+    kept: Option<CpuId>,
 }
 
 /// All mutexes of a run.
@@ -65,12 +75,19 @@ pub(crate) struct Locks {
     tasks: Vec<Held>,
     /// Mutexes that are unlocked at once; empty between steps.
     free: Vec<ResourceId>,
+    /// Whether a protocol may change what CPUs a job may use.
+    changes_cpus: bool,
+    /// Whether the policy would move running jobs to make room for others.
+    shifts: bool,
+    /// Whether the policy refuses some affinities for those of other tasks.
+    is_laminar: bool,
 }
 
 impl Locks {
     /// `None` if no task locks a mutex.
-    pub(crate) fn new(set: &TaskSet, order: Order) -> Option<Self> {
+    pub(crate) fn new(set: &TaskSet, traits: &PolicyTraits) -> Option<Self> {
         set.first_locking()?;
+        let (order, shifts) = (traits.order, traits.placement.shifts());
         let priorities = set.priorities();
         let mutexes = set.resources.iter().enumerate().map(|(index, resource)| {
             let resource_id = ResourceId::from_index(index);
@@ -90,23 +107,60 @@ impl Locks {
             mutexes: mutexes.collect(),
             tasks: vec![Held::default(); set.tasks.len()],
             free: Vec::new(),
+            changes_cpus: set.resources.iter().any(|it| {
+                let protocol = it.protocol;
+                protocol.lends_cpus() || (shifts && protocol.is_non_preemptive())
+            }),
+            shifts,
+            is_laminar: traits.affinities == Affinities::Laminar,
         })
+    }
+
+    /// Whether the CPUs of this task may not change: those of others depend on them, its job must not be moved, or affinities
+    /// that have to be nested may be hidden by protocols.
+    pub(crate) fn fixes_cpus_of(&self, task: &Task) -> bool {
+        let mut mutexes = self.mutexes.iter().enumerate();
+        let matters = |(index, mutex): (usize, &Mutex)| {
+            let protocol = mutex.protocol;
+            let is_one = protocol.lends_cpus() || protocol.is_non_preemptive();
+            is_one && task.locks_one(ResourceId::from_index(index))
+        };
+        (self.is_laminar && self.changes_cpus) || mutexes.any(matters)
     }
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// The job on the CPU requests the mutex: it holds it, or waits for it.
+    /// The job on the CPU requests the mutex: it holds it, or waits for it. Or it runs with it, to which it passed before.
     #[inline(never)]
     pub(crate) fn lock(&mut self, now: Instant, cpu: CpuId, job: JobId, resource: ResourceId) {
         let id = job.task;
-        if self.mutex(resource).holder.is_none() {
+        let Mutex {
+            protocol, holder, ..
+        } = *self.mutex(resource);
+        let waits = holder.is_some_and(|holder| holder != id);
+        let spins = waits && protocol == Protocol::Spin;
+        if holder.is_none() {
             self.hold(now, job, resource);
+        }
+        if protocol.is_non_preemptive() && (spins || !waits) {
+            let own = self.rank(id);
+            let held = self.held(id);
+            held.own.get_or_insert(own);
+            held.kept.get_or_insert(cpu);
+        }
+        if !waits {
             self.begin_next_stretch(id);
-            self.renew_rank(now, id, Some(cpu));
+            self.renew(now, id, Some(cpu));
             return;
         }
         self.mutex(resource).waiters.push(id);
         self.held(id).awaited = Some(resource);
+        if spins {
+            self.tasks[id.index()].stage = Stage::Spinning;
+            self.record(now, RecordKind::Spinning { job, resource });
+            self.renew(now, id, Some(cpu));
+            return;
+        }
         let reason = NotReadyReason::Blocked(resource);
         self.tasks[id.index()].stage = Stage::Blocked;
         self.record(now, RecordKind::NotReady { job, reason });
@@ -143,6 +197,7 @@ impl<R: Recorder> Engine<'_, R> {
         while let Some(resource) = next {
             self.held(id).mutexes.retain(|(held, _)| *held != resource);
             self.mutex(resource).holder = None;
+            self.end_kept(id);
             self.record(now, RecordKind::Unlocked { job, resource });
             free.push(resource);
             self.begin_next_stretch(id);
@@ -156,10 +211,10 @@ impl<R: Recorder> Engine<'_, R> {
         let is_complete =
             self.tasks[id.index()].remaining.is_zero() && self.step(id) == Step::Complete;
         if is_complete {
-            // It is gone before anything is scheduled by its own rank.
+            // It is gone before anything is scheduled by its own rank, or placed on its own CPUs.
             self.tasks[id.index()].stage = Stage::Idle;
         }
-        self.renew_rank(now, id, Some(cpu));
+        self.renew(now, id, Some(cpu));
         for resource in free.drain(..) {
             self.hand_over(now, cpu, resource);
         }
@@ -167,10 +222,21 @@ impl<R: Recorder> Engine<'_, R> {
         if is_complete {
             self.tasks[id.index()].stage = Stage::Ready;
             self.complete(now, id, cpu);
+            self.renew_cpus(now, id, Some(cpu));
         }
     }
 
-    /// Passes the free mutex to the most urgent job that waits for it.
+    /// The task's job may be preempted again if it holds no mutex any more that forbids it.
+    fn end_kept(&mut self, id: TaskId) {
+        let locks = self.locks();
+        let protocol = |resource: ResourceId| locks.mutexes[resource.index()].protocol;
+        let mut held = locks.tasks[id.index()].mutexes.iter();
+        if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
+            self.held(id).kept = None;
+        }
+    }
+
+    /// Passes the free mutex to the most urgent job that waits for it; all that spin are equally urgent.
     fn hand_over(&mut self, now: Instant, cpu: CpuId, resource: ResourceId) {
         let waiters = &self.locks().mutexes[resource.index()].waiters;
         let rank = |id: &TaskId| {
@@ -184,21 +250,100 @@ impl<R: Recorder> Engine<'_, R> {
         self.mutex(resource).waiters.retain(|id| *id != next);
         self.held(next).awaited = None;
         self.hold(now, self.job(next), resource);
-        self.begin_next_stretch(next);
-        self.tasks[next.index()].stage = Stage::Ready;
-        self.renew_rank(now, next, Some(cpu));
-        self.arrivals.push(next);
+        let protocol = self.mutex(resource).protocol;
+        let state = &mut self.tasks[next.index()];
+        let spun = state.stage == Stage::Spinning;
+        state.stage = Stage::Ready;
+        if spun && let Some(on) = state.cpu.take() {
+            // It goes on there with its work.
+            self.touch(on);
+        }
+        // What a non-preemptive mutex forbids begins when its holder runs, which then requests it again.
+        if spun || !protocol.is_non_preemptive() {
+            self.begin_next_stretch(next);
+        }
+        self.renew(now, next, Some(cpu));
+        if !spun {
+            self.arrivals.push(next);
+        }
     }
 
-    /// The holders that `id` waits for, directly or not, may inherit its rank.
+    /// The holders that `id` waits for, directly or not, may inherit its rank and its CPUs.
     fn inherit(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let mut waiter = id;
         while let Some(resource) = self.held(waiter).awaited
             && let Some(holder) = self.mutex(resource).holder
-            && self.renew_rank(now, holder, Some(cpu))
+            && self.renew(now, holder, Some(cpu))
         {
             waiter = holder;
         }
+    }
+
+    /// What the task's job is scheduled by now and where, by the protocols of the mutexes that it holds. Returns whether any
+    /// of that has changed.
+    ///
+    /// CPUs are gained before the rank changes and lost after it: a job that is raised need not take the CPU of another
+    /// one first, nor one that is lowered.
+    fn renew(&mut self, now: Instant, id: TaskId, cause: Option<CpuId>) -> bool {
+        let has_ended = self.tasks[id.index()].stage == Stage::Idle;
+        let cpus = self.cpus_by_protocols(id).filter(|_| !has_ended);
+        let Some(cpus) = cpus else {
+            return self.renew_rank(now, id, cause);
+        };
+        match self.cpus_of(id).cpus().is_subset(cpus.cpus()) {
+            true => {
+                self.renew_cpus(now, id, cause);
+                self.renew_rank(now, id, cause);
+            }
+            false => {
+                self.renew_rank(now, id, cause);
+                self.renew_cpus(now, id, cause);
+            }
+        }
+        true
+    }
+
+    /// Where the task's job may run from now on.
+    fn renew_cpus(&mut self, now: Instant, id: TaskId, cause: Option<CpuId>) {
+        let Some(affinity) = self.cpus_by_protocols(id) else {
+            return;
+        };
+        let is_own = affinity == self.plans[id.index()].task.affinity;
+        self.held(id).cpus = Some(affinity).filter(|_| !is_own);
+        self.record(
+            now,
+            RecordKind::AffinitySet {
+                task: id,
+                affinity: Box::new(affinity),
+            },
+        );
+        self.notify_policy(Event::SetAffinity(id, &affinity), cause);
+    }
+
+    /// The CPUs that the task's job may use by the protocols of the mutexes that it holds; `None` if these are the same as
+    /// so far.
+    fn cpus_by_protocols(&self, id: TaskId) -> Option<Affinity> {
+        let locks = self.locks();
+        if !locks.changes_cpus {
+            return None;
+        }
+        let held = &locks.tasks[id.index()];
+        if let Some(kept) = held.kept.filter(|_| locks.shifts) {
+            return Some(Affinity::pinned(kept)).filter(|cpus| cpus != self.cpus_of(id));
+        }
+        let mutexes = held.mutexes.iter();
+        let mutexes = mutexes.map(|(resource, _)| &locks.mutexes[resource.index()]);
+        let lent = mutexes.filter(|mutex| mutex.protocol.lends_cpus());
+        let own = *self.plans[id.index()].task.affinity.cpus();
+        let waiters = lent.flat_map(|mutex| &mutex.waiters);
+        let all = waiters.fold(own, |all, waiter| all | *self.cpus_of(*waiter).cpus());
+        Affinity::new(all).filter(|cpus| cpus != self.cpus_of(id))
+    }
+
+    /// The CPUs that the task's job may use now.
+    fn cpus_of(&self, id: TaskId) -> &Affinity {
+        let by_protocols = self.locks().tasks[id.index()].cpus.as_ref();
+        by_protocols.unwrap_or(&self.plans[id.index()].task.affinity)
     }
 
     /// What the task's job is scheduled by now, by the protocols of the mutexes that it holds. Returns whether that has
@@ -210,12 +355,14 @@ impl<R: Recorder> Engine<'_, R> {
         let mut rank = own;
         for (resource, ceiling) in &held.mutexes {
             let mutex = &self.locks().mutexes[resource.index()];
-            let inherits = mutex.protocol == Protocol::Inheritance;
+            let inherits = mutex.protocol.inherits();
             let waiters = mutex.waiters.iter().filter(|_| inherits);
             let others = waiters.map(|waiter| self.rank(*waiter)).chain(*ceiling);
             rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
         }
-        if held.mutexes.is_empty() {
+        if held.kept.is_some() {
+            rank = rank.raised_to(Rank::NON_PREEMPTIVE, self.order);
+        } else if held.mutexes.is_empty() {
             self.held(id).own = None;
         }
         if rank == before {
@@ -233,7 +380,8 @@ impl<R: Recorder> Engine<'_, R> {
             },
         );
         // A job that is not ready, or becomes so at this instant, brings its rank along.
-        if self.tasks[id.index()].stage == Stage::Ready && !self.arrivals.contains(&id) {
+        let is_ready = matches!(self.tasks[id.index()].stage, Stage::Ready | Stage::Spinning);
+        if is_ready && !self.arrivals.contains(&id) {
             let event = match self.order.is_by_priority() {
                 true => Event::SetPriority(id, priority),
                 false => Event::SetDeadline(id, deadline),

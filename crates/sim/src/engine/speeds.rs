@@ -143,7 +143,7 @@ impl Activity {
             self.bandwidth = bandwidth(&state.attributes);
         }
         match state.stage {
-            Stage::Ready => {
+            Stage::Ready | Stage::Spinning => {
                 self.deadline = state.deadline;
                 self.until = Instant::NEVER;
             }

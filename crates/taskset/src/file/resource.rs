@@ -15,15 +15,19 @@ pub(super) static KEYS: [Key; 2] = [
     may(
         "protocol",
         Takes::Words(|| words(&PROTOCOLS)),
-        "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, or at \
-         once that of the most urgent task that uses it; default `none`.",
+        "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
+         on the CPUs of those that wait too, at once that of the most urgent task that uses it, or not to be preempted, which \
+         jobs that wait are not either with `spin`; default `none`.",
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 3] = [
+pub(super) const PROTOCOLS: [(&str, Protocol); 6] = [
     ("none", Protocol::None),
     ("inheritance", Protocol::Inheritance),
+    ("migratory", Protocol::Migratory),
     ("ceiling", Protocol::Ceiling),
+    ("non-preemptive", Protocol::NonPreemptive),
+    ("spin", Protocol::Spin),
 ];
 
 /// The resources of a file, for what refers to them.
@@ -95,8 +99,27 @@ pub(super) fn check_phases(
 ) -> Result<(), TasksetError> {
     let name = |id: ResourceId| &resources.all[id.index()].name;
     let mistake = |found: String, accepted: String| Err(value.out_of_range(found, accepted));
+    let protocol = |id: ResourceId| resources.all[id.index()].protocol;
     let mut held: Vec<ResourceId> = Vec::new();
     for phase in phases {
+        let may_wait = match *phase {
+            Phase::Sleep(_) => true,
+            Phase::Lock(id) => protocol(id) != Protocol::Spin,
+            Phase::Run(_) | Phase::Unlock(_) | Phase::Trigger(_) => false,
+        };
+        let kept = held.iter().find(|id| protocol(**id).is_non_preemptive());
+        if let Some(kept) = kept.filter(|_| may_wait) {
+            return mistake(
+                format!(
+                    "a list by which a job may wait, and give up its CPU, while it holds `{}`, which is not preempted",
+                    name(*kept)
+                ),
+                format!(
+                    "between {{ lock = \"{0}\" }} and {{ unlock = \"{0}\" }} only runs, and locks of resources with protocol \"spin\"",
+                    name(*kept)
+                ),
+            );
+        }
         match *phase {
             Phase::Lock(id) if held.contains(&id) => {
                 return mistake(

@@ -371,6 +371,7 @@ fn what_no_format_says_of_a_set_is_named() {
         tasks: set.iter().map(|(id, _)| id).collect(),
         reaction: None,
         age: None,
+        latency: None,
     });
     let exporters = [chrt, systemd, rt_app];
     for export in exporters {

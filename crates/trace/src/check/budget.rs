@@ -27,6 +27,8 @@ struct Budget {
     executed: Span,
     /// Start of the job's current execution; `None` if it does not run.
     since: Option<Instant>,
+    /// It spins, which is no execution.
+    spins: bool,
 }
 
 impl Budgets {
@@ -41,6 +43,7 @@ impl Budgets {
             limit: task.cost,
             executed: Span::ZERO,
             since: None,
+            spins: false,
         });
         Self(budgets.collect())
     }
@@ -72,6 +75,12 @@ impl Budgets {
                     budget.limit = limit;
                 }
             }
+            RecordKind::Spinning { job, .. } | RecordKind::Locked { job, .. } => {
+                if let Some(budget) = self.0.get_mut(job.task.index()) {
+                    budget.charge(state, job.task.index(), found);
+                    budget.spins = matches!(kind, RecordKind::Spinning { .. });
+                }
+            }
             RecordKind::AttributesSet { task, cost, .. } => {
                 if let Some(budget) = self.0.get_mut(task.index()) {
                     budget.costs.push((budget.released + 1, cost));
@@ -101,6 +110,7 @@ impl Budgets {
         self.0.get(task.index()).map_or(Span::ZERO, |budget| {
             let running = budget
                 .since
+                .filter(|_| !budget.spins)
                 .map_or(Span::ZERO, |since| now.late_since(since));
             budget.limit.saturating_sub(budget.executed + running)
         })
@@ -129,6 +139,9 @@ impl Budget {
             self.since = None;
             return;
         };
+        if self.spins {
+            return;
+        }
         let before = self.executed;
         self.executed += state.now().late_since(since);
         if self.enforced && self.executed > self.limit && before <= self.limit {

@@ -67,6 +67,7 @@ fn names_in(kind: &RecordKind) -> (Option<TaskId>, Option<CpuId>) {
         | RecordKind::NotReady { job, .. }
         | RecordKind::Completed { job }
         | RecordKind::Interrupted { job, .. }
+        | RecordKind::Spinning { job, .. }
         | RecordKind::Locked { job, .. }
         | RecordKind::Unlocked { job, .. }
         | RecordKind::BudgetSpent { job } => (Some(job.task), None),

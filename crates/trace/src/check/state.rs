@@ -229,6 +229,7 @@ impl State {
             RecordKind::Released { .. }
             | RecordKind::BudgetSpent { .. }
             | RecordKind::Interrupted { .. }
+            | RecordKind::Spinning { .. }
             | RecordKind::Locked { .. }
             | RecordKind::Unlocked { .. }
             | RecordKind::Entered { .. }

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::statistics::SpanStatistics;
-use crate::testing::{Script, at, random_run, set};
-use shiftwork_model::{NotReadyReason, RandomStream, TaskSet};
+use crate::testing::{Script, at, job, random_run, set};
+use shiftwork_model::{NotReadyReason, RandomStream, ResourceId, TaskSet};
 
 fn count(set: &TaskSet, script: &Script, horizon: u64) -> RunSummary {
     let mut counters = Counters::new(set, set.platform.cpus);
@@ -220,6 +220,7 @@ fn empty_summary() -> TaskSummary {
         preemptions: 0,
         migrations: 0,
         shifts: 0,
+        spinning: Span::ZERO,
         inversions: None,
     }
 }
@@ -358,4 +359,22 @@ fn contradictory_records_never_panic() {
         assert!(summary.completed <= summary.jobs + 300, "seed {seed}");
         table.finish(horizon).unwrap();
     }
+}
+
+#[test]
+fn spinning_counts_until_the_mutex_is_locked_or_the_run_ends() {
+    let (job, resource) = (job(0, 1), ResourceId::from_index(0));
+    let script = Script::default()
+        .at(0)
+        .release(0, 1, 40)
+        .switch(0, Some((0, 1)))
+        .at(3)
+        .record(RecordKind::Spinning { job, resource })
+        .at(7)
+        .record(RecordKind::Locked { job, resource })
+        .at(9)
+        .record(RecordKind::Spinning { job, resource });
+    let summary = count(&one_task(), &script, 12);
+    assert_eq!(summary.tasks[0].spinning.as_ns(), 4 + 3);
+    assert_eq!(summary.to_json("p-fp", 0)["tasks"][0]["spinning_ns"], 7);
 }

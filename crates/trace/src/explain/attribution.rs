@@ -125,6 +125,7 @@ impl WalkResult<'_> {
             | Part::OwnOverrun
             | Part::Suspended
             | Part::Blocked(_)
+            | Part::Spinning(_)
             | Part::Throttled => true,
             Part::MoreUrgent(_) | Part::Overrun(_) => piece.youngest < self.job.deadline,
             _ => false,

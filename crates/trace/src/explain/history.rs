@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use shiftwork_model::{Instant, NotReadyReason, Span};
+use shiftwork_model::{Instant, NotReadyReason, ResourceId, Span};
 
 use super::late_job::Sums;
 use super::piece::Piece;
@@ -50,6 +50,8 @@ pub(super) struct TaskHistory {
     pub is_spent: bool,
     /// The reason why its job is not ready.
     pub reason: Option<NotReadyReason>,
+    /// The mutex for which its job spins.
+    pub spins: Option<ResourceId>,
     pub followed: Followed,
 }
 

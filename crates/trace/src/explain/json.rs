@@ -18,6 +18,7 @@ pub(super) const fn part(part: Part) -> Named {
         Part::Throttled => ("throttled", None),
         Part::Suspended => ("suspended", None),
         Part::Blocked(task) => ("blocked", task),
+        Part::Spinning(task) => ("spinning", task),
         Part::Stalled => ("stalled", None),
         Part::HeldBack => ("held-back", None),
         Part::Taken => ("cpu-taken", None),

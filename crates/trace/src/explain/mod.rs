@@ -50,6 +50,8 @@ pub enum Part {
     Suspended,
     /// It waited for a mutex, which the other task held, if that is known.
     Blocked(Option<TaskId>),
+    /// On a CPU, it spun for a mutex, which the other task held, if that is known.
+    Spinning(Option<TaskId>),
     /// One of its CPUs was idle or ran a less urgent job, against the policy's promise: a decision was missing,
     /// or not yet carried out.
     Stalled,

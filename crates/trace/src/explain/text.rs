@@ -156,6 +156,8 @@ fn part_text(names: &[&str], part: Part) -> String {
         Part::Throttled => "out of budget".into(),
         Part::Suspended => "suspended by itself".into(),
         Part::Blocked(None) => "waiting for a mutex".into(),
+        Part::Spinning(None) => "spinning for a mutex".into(),
+        Part::Spinning(Some(other)) => format!("spinning for a mutex of {}", task(names, other)),
         Part::Blocked(Some(other)) => format!("waiting for a mutex of {}", task(names, other)),
         Part::Stalled => "waiting though it should have run".into(),
         Part::HeldBack => "waiting as the policy's rule has it".into(),

@@ -1,21 +1,21 @@
 //! Walks over the records up to the end of late jobs, and divides the time of their tasks into pieces.
 
+mod execution;
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
-    CpuId, CpuSet, Frequency, Instant, Invariant, JobId, NotReadyReason, Record, RecordKind,
-    ResourceId, Span, TaskId,
+    CpuId, CpuSet, Frequency, Instant, Invariant, JobId, Record, RecordKind, ResourceId, Span,
+    TaskId,
 };
 
 use super::attribution::{self, WalkResult};
 use super::history::{Followed, Pending, Run, TaskHistory};
 use super::interrupted::Losses;
 use super::late_job::{self, LateJob, Sums};
-use super::piece::Piece;
 use super::timeline::{Occupant, Slice};
-use super::{Culprit, End, Explanation, Part, Recording};
+use super::{Culprit, End, Explanation, Recording};
 use crate::check::PolicyContract;
 use crate::check::state::{State, TaskState};
 use crate::shift_chain::{Key, key};
@@ -52,6 +52,7 @@ impl<'a> Walk<'a> {
             consumed: Span::ZERO,
             is_spent: false,
             reason: None,
+            spins: None,
             followed: Followed::default(),
         };
         let mut histories: Vec<TaskHistory> = set.tasks.iter().map(history).collect();
@@ -140,7 +141,9 @@ impl<'a> Walk<'a> {
         }
         for change in &changes {
             let Some(job) = change.after else { continue };
-            if let Some(history) = self.histories.get_mut(job.task.index()) {
+            if let Some(history) = self.histories.get_mut(job.task.index())
+                && history.spins.is_none()
+            {
                 history.run = Some(Run {
                     number: job.number,
                     from: now,
@@ -257,71 +260,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The pieces of an interval in which the job of the task is on a CPU.
-    fn executing(&self, index: usize, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
-        let history = &self.histories[index];
-        let [begins, crosses] = history.crossings(from).unwrap_or([from, Instant::NEVER]);
-        let crosses = if self.are_cpus_alike {
-            crosses
-        } else {
-            Instant::NEVER
-        };
-        let (begins, crosses) = (begins.clamp(from, to), crosses.clamp(from, to));
-        let none = CpuSet::EMPTY;
-        [
-            (
-                from,
-                begins,
-                Part::Interrupted,
-                vec![(Culprit::Interrupts, none)],
-            ),
-            (begins, crosses, Part::Executing, Vec::new()),
-            (
-                crosses,
-                to,
-                Part::OwnOverrun,
-                vec![(Culprit::OwnOverrun, none)],
-            ),
-        ]
-        .into_iter()
-        .filter(|(from, to, ..)| from < to)
-        .map(|(from, to, part, without)| Piece {
-            from,
-            to,
-            number,
-            part,
-            without,
-            youngest: Instant::ZERO,
-        })
-        .collect()
-    }
-
-    /// The piece of an interval in which the job of the task is not ready.
-    fn held(&self, index: usize, number: u64, from: Instant, to: Instant) -> Piece {
-        let history = &self.histories[index];
-        let is_immediate = self.contract.is_none_or(|contract| contract.immediate);
-        let is_out_of_budget = is_immediate || history.is_spent || history.consumed >= history.cost;
-        let (part, culprit) = match history.reason {
-            Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
-            Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
-            Some(NotReadyReason::Blocked(resource)) => {
-                let holder = self.holders.get(&resource).copied();
-                (Part::Blocked(holder), Culprit::Mutex(holder))
-            }
-            None if is_out_of_budget => (Part::Throttled, Culprit::OwnOverrun),
-            // Released but not ready: the machine was late to notice the release.
-            None => (Part::Stalled, Culprit::Stall),
-        };
-        Piece {
-            from,
-            to,
-            number,
-            part,
-            without: vec![(culprit, CpuSet::EMPTY)],
-            youngest: Instant::ZERO,
-        }
-    }
-
     /// Takes a record before the state does.
     fn note(&mut self, at: Instant, kind: &RecordKind) {
         match *kind {
@@ -348,7 +286,16 @@ impl<'a> Walk<'a> {
                     history.consumed = Span::ZERO;
                 }
             }
-            RecordKind::Locked { job, resource } => drop(self.holders.insert(resource, job.task)),
+            RecordKind::Spinning { job, resource } => {
+                if let Some(history) = self.histories.get_mut(job.task.index()) {
+                    history.stop(job.number, at);
+                    history.spins = Some(resource);
+                }
+            }
+            RecordKind::Locked { job, resource } => {
+                self.holders.insert(resource, job.task);
+                self.end_spinning(at, job);
+            }
             RecordKind::Unlocked { resource, .. } => drop(self.holders.remove(&resource)),
             RecordKind::AttributesSet { task, cost, .. } => {
                 if let Some(history) = self.histories.get_mut(task.index()) {

@@ -27,11 +27,12 @@ pub(super) enum Name {
     Blocked,
     Trigger,
     TriggerLost,
+    Spinning,
 }
 
 impl Name {
     /// All of them, with their texts.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 16] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
         (Self::Missed, "deadline missed!"),
@@ -47,9 +48,10 @@ impl Name {
         (Self::Blocked, "waits for mutex"),
         (Self::Trigger, "trigger"),
         (Self::TriggerLost, "trigger lost"),
+        (Self::Spinning, "spins for mutex"),
     ];
     /// The number of the first task's name.
-    pub const TASKS: u64 = 16;
+    pub const TASKS: u64 = 24;
 }
 
 /// The annotations of a packet.

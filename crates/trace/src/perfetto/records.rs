@@ -73,7 +73,9 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, kind: &RecordKind) {
             buffer.varint(budget.as_ns());
             write_deadline(buffer, at, *deadline);
         }
-        RecordKind::Locked { job, resource } | RecordKind::Unlocked { job, resource } => {
+        RecordKind::Spinning { job, resource }
+        | RecordKind::Locked { job, resource }
+        | RecordKind::Unlocked { job, resource } => {
             write_job(buffer, *job);
             write_resource(buffer, *resource);
         }
@@ -166,6 +168,7 @@ const fn tag(kind: &RecordKind) -> u8 {
         RecordKind::Unlocked { .. } => 22,
         RecordKind::RankChanged { .. } => 23,
         RecordKind::Triggered { .. } => 24,
+        RecordKind::Spinning { .. } => 25,
     }
 }
 
@@ -323,13 +326,17 @@ impl<'a> RecordReader<'a> {
             },
             23 => RecordKind::RankChanged {
                 task: self.task()?,
-                priority: self.priority()?,
+                priority: self.rank()?,
                 deadline: self.deadline()?,
             },
             24 => RecordKind::Triggered {
                 by: self.job()?,
                 task: self.task()?,
                 is_lost: self.byte()? != 0,
+            },
+            25 => RecordKind::Spinning {
+                job: self.job()?,
+                resource: self.resource()?,
             },
             _ => return Err("there is no such kind of record"),
         })
@@ -419,6 +426,14 @@ impl<'a> RecordReader<'a> {
         number
             .and_then(Priority::new)
             .ok_or("a priority is outside 1 to 2^31 - 1")
+    }
+
+    /// A priority, or the one above those of all tasks.
+    fn rank(&mut self) -> Result<Priority, Wrong> {
+        match self.rest.first() {
+            Some(0) => self.byte().map(|_| Priority::NON_PREEMPTIVE),
+            _ => self.priority(),
+        }
     }
 
     fn reason(&mut self) -> Result<NotReadyReason, Wrong> {

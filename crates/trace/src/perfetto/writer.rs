@@ -208,7 +208,7 @@ impl<W: Write> Writer<W> {
             }
             RecordKind::NotReady { job, reason } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.begin_wait(buffer, at_ns, reason);
+                    task.begin_wait(buffer, at_ns, name_of(reason));
                 }
             }
             RecordKind::Completed { job } => {
@@ -224,6 +224,16 @@ impl<W: Write> Writer<W> {
     fn show_rare(&mut self, kind: &RecordKind) {
         let at_ns = self.now.as_ns();
         match *kind {
+            RecordKind::Spinning { job, .. } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.begin_wait(&mut self.buffer, at_ns, Name::Spinning);
+                }
+            }
+            RecordKind::Locked { job, .. } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.end_wait(&mut self.buffer, at_ns);
+                }
+            }
             RecordKind::BudgetSpent { job } => self.show_instant(job.task, Name::BudgetSpent),
             RecordKind::Replenished { task, .. } => self.show_instant(task, Name::Replenished),
             RecordKind::Triggered { by, task, is_lost } => self.show_trigger(by, task, is_lost),
@@ -444,13 +454,8 @@ impl TaskTrack {
         }
     }
 
-    fn begin_wait(&mut self, buffer: &mut ProtoBuffer, at_ns: u64, reason: NotReadyReason) {
+    fn begin_wait(&mut self, buffer: &mut ProtoBuffer, at_ns: u64, name: Name) {
         self.end_wait(buffer, at_ns);
-        let name = match reason {
-            NotReadyReason::Suspended => Name::Suspended,
-            NotReadyReason::Throttled => Name::Throttled,
-            NotReadyReason::Blocked(_) => Name::Blocked,
-        };
         Event::new(at_ns, SLICE_BEGIN, self.track, name as u64).write(buffer);
         self.waits = true;
     }
@@ -503,5 +508,13 @@ impl TaskTrack {
     fn is_ready(&self, job: JobId) -> bool {
         let current = self.backlog.front().map(|job| job.number);
         current == Some(job.number) && !self.waits
+    }
+}
+
+const fn name_of(reason: NotReadyReason) -> Name {
+    match reason {
+        NotReadyReason::Suspended => Name::Suspended,
+        NotReadyReason::Throttled => Name::Throttled,
+        NotReadyReason::Blocked(_) => Name::Blocked,
     }
 }

@@ -99,6 +99,9 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
         (Feasible::Unknown, _) if set.first_triggered().is_some() => String::from(
             "feasible: unknown: when triggered jobs arrive is known under single policies alone",
         ),
+        (Feasible::Unknown, _) if set.lends_cpus() => String::from(
+            "feasible: unknown: jobs may use CPUs of others while they hold mutexes, and what that takes is not known",
+        ),
         (Feasible::Unknown, _) if set.first_locking().is_some() => String::from(
             "feasible: unknown: the utilizations fit, and how long mutexes block is known under single policies alone",
         ),

@@ -26,7 +26,7 @@ struct Waiting<K, M> {
 struct MaskBacklog<O: JobOrder, M> {
     cpus: M,
     heap: Backlog<O>,
-    /// How often a task joined: room for that many jobs.
+    /// How often a task joined, at most the number of tasks: room for that many jobs.
     joined: usize,
     /// Place in `waiting`, while the heap is not empty.
     place: usize,
@@ -67,7 +67,8 @@ impl<O: JobOrder, M: Mask> Backlogs<O, M> {
         });
         self.waiting.reserve(self.masks.len() - self.waiting.len());
         let mask = &mut self.masks[index.0 as usize];
-        mask.joined += 1;
+        // A task joins again whenever its affinity changes.
+        mask.joined = (mask.joined + 1).min(self.positions.tasks());
         mask.heap.reserve(mask.joined);
         index
     }

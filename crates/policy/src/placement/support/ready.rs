@@ -110,6 +110,11 @@ impl HeapPositions {
         }
     }
 
+    /// Number of tasks with room.
+    pub const fn tasks(&self) -> usize {
+        self.0.len()
+    }
+
     /// The heap that held the task's job is gone.
     pub fn forget(&mut self, task: TaskId) {
         self.0[task.index()] = NOWHERE;

@@ -225,7 +225,9 @@ impl<R: Recorder> Engine<'_, R> {
         state.free_at = after;
         state.interrupted += after.late_since(before);
         let runs_on = |task: TaskId| self.tasks[task.index()].cpu == Some(cpu);
-        if state.running.is_some_and(|job| runs_on(job.task)) {
+        // A job that spins has no end of its own.
+        let ends = state.stop != Instant::NEVER;
+        if ends && state.running.is_some_and(|job| runs_on(job.task)) {
             state.stop += after.late_since(before);
             self.stops.set(cpu.index(), state.stop);
         }
