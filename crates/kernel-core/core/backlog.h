@@ -9,7 +9,7 @@
 #include "heap.h"
 
 /* Updates the list of waiting classes after the root of the heap of class @c has become @root. */
-SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
+SW_FN sw_u32 sw_class_update(SW_CORE, sw_u32 c, sw_u32 root)
 {
 	struct sw_class *class = sw_class(s, c);
 	struct sw_waiting *entry;
@@ -23,7 +23,7 @@ SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
 		sw_class(s, sw_waiting(s, place - 1)->class)->place = place;
 		class->place = 0;
 		s->waiting_count = end - 1;
-		return;
+		return 0;
 	}
 	if (!class->place) {
 		class->place = ++s->waiting_count;
@@ -34,6 +34,7 @@ SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
 	entry = sw_waiting(s, class->place - 1);
 	entry->top = root;
 	entry->rank = sw_task(s, root)->rank;
+	return 0;
 }
 
 /* Adds ready task @i to the waiting tasks. */

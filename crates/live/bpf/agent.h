@@ -166,8 +166,7 @@ static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int assign(struct sw_slots *a)
+static __always_inline int assign(struct sw_slots *a)
 {
 	u64 changed = 0, now;
 	unsigned long flags;
@@ -193,8 +192,7 @@ int assign(struct sw_slots *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN).
  */
-SEC("syscall")
-int heartbeat(struct sw_tick *a)
+static __always_inline int heartbeat(struct sw_tick *a)
 {
 	WRITE_ONCE(agent_thread, a->next ? 0 : bpf_get_current_task_btf()->pid);
 	WRITE_ONCE(last_heartbeat, bpf_ktime_get_ns());
@@ -209,8 +207,7 @@ int heartbeat(struct sw_tick *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN).
  */
-SEC("syscall")
-int probe_records(struct sw_tick *a)
+static __always_inline int probe_records(struct sw_tick *a)
 {
 	u64 before = bpf_ktime_get_ns();
 	u32 k;
@@ -227,8 +224,7 @@ int probe_records(struct sw_tick *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). The agent reads the ring once more after it; see emit_for_agent().
  */
-SEC("syscall")
-int set_sleeping(struct sw_tick *a)
+static __always_inline int set_sleeping(struct sw_tick *a)
 {
 	WRITE_ONCE(agent_sleeps, a->next);
 	return 0;
@@ -255,8 +251,7 @@ static __always_inline void cpu_snapshot(struct sw_snapshot *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int task_snapshot(struct sw_snapshot *a)
+static __always_inline int task_snapshot(struct sw_snapshot *a)
 {
 	u32 i = a->task, on;
 	const struct sw_task *t;

@@ -68,7 +68,7 @@ static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 
  *
  * Context: any without the core's lock; takes it.
  */
-static __always_inline void lend_to_background(u32 cpu, bool to_background)
+SW_FN int lend_to_background(u32 cpu, bool to_background)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	unsigned long flags;
@@ -85,6 +85,7 @@ static __always_inline void lend_to_background(u32 cpu, bool to_background)
 	}
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
+	return 0;
 }
 
 /*
@@ -239,7 +240,7 @@ static __always_inline bool is_turn_of_pinned(s32 cpu)
  *
  * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
  */
-static __always_inline bool pull_background(s32 cpu)
+SW_FN bool pull_background(s32 cpu)
 {
 	bool pinned_first = is_turn_of_pinned(cpu);
 

@@ -32,8 +32,7 @@ static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int configure(struct sw_configure *a)
+static __always_inline int configure(struct sw_configure *a)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u64 cpus = a->cpus, there = 0, now;
@@ -57,8 +56,7 @@ int configure(struct sw_configure *a)
  *
  * Context: task context, before tasks are admitted.
  */
-SEC("syscall")
-int set_cache(struct sw_cache *a)
+static __always_inline int set_cache(struct sw_cache *a)
 {
 	*sw_mates(&core, a->cpu) = a->mates;
 	return 0;
@@ -162,7 +160,7 @@ static __always_inline void requeue_thread(struct task_struct *p, u32 i)
  *
  * Context: task context, no locks held. Takes the core's lock.
  */
-static __always_inline void replay_missed_callbacks(struct task_struct *p, u32 i)
+SW_FN int replay_missed_callbacks(struct task_struct *p __arg_trusted, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
@@ -184,6 +182,7 @@ static __always_inline void replay_missed_callbacks(struct task_struct *p, u32 i
 	/* A thread that runs as ordinary work is stopped, to wait for its turn. */
 	if (scx_bpf_task_running(p) && cpu_at(scx_bpf_task_cpu(p))->current != i)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	return 0;
 }
 
 /*
@@ -205,8 +204,7 @@ static __always_inline bool has_other_number(struct task_struct *p, u32 i)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int admit(struct sw_admit *a)
+static __always_inline int admit(struct sw_admit *a)
 {
 	u32 i = a->task, thread = a->thread, priority = a->priority, start = a->start;
 	u64 affinity = a->affinity, now, changed;
@@ -287,8 +285,7 @@ int admit(struct sw_admit *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int settle(struct sw_admit *a)
+static __always_inline int settle(struct sw_admit *a)
 {
 	u32 i = a->task, thread = a->thread;
 	struct task_struct *p;
@@ -310,15 +307,13 @@ int settle(struct sw_admit *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int next_job(struct sw_job *a)
+static __always_inline int next_job(struct sw_job *a)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	u32 i = a->task, cpu;
 	u64 release = a->release, now, changed;
 	bool sleeps = a->sleeps && release != SW_NEVER;
 	struct sw_managed *m = managed_at(i);
-	struct sw_task_before before;
 	unsigned long flags;
 
 	a->held = 0;
@@ -334,7 +329,7 @@ int next_job(struct sw_job *a)
 		return 0;
 	}
 	now = core_lock_now();
-	before = task_before(i);
+	keep_before(i);
 	sw_spend(&core, i, chargeable(i, take_elapsed(i, cpu, now)));
 	if (release == SW_NEVER) {
 		emit_for_agent(SW_E_LAST_JOB, now, i, cpu, 0);
@@ -344,8 +339,8 @@ int next_job(struct sw_job *a)
 		m->warned_left = m->warned_budget;
 		m->release = sleeps ? release : 0;
 		changed = sw_next_job(&core, i, release, now);
-		before.state = SW_BLOCKED;
-		emit_changes(now, i, before);
+		task_before.state = SW_BLOCKED;
+		emit_changes(now, i);
 		a->held = *sw_runner(&core, cpu) != i;
 	}
 	/* It lets go of this CPU itself when the program is over: within, it could not migrate. */
@@ -362,21 +357,19 @@ int next_job(struct sw_job *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int first_job(struct sw_job *a)
+static __always_inline int first_job(struct sw_job *a)
 {
 	u32 i = a->task;
 	u64 release = a->release, now, changed;
-	struct sw_task_before before;
 	unsigned long flags;
 
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	before = task_before(i);
+	keep_before(i);
 	changed = sw_next_job(&core, i, release, now);
-	emit_changes(now, i, before);
+	emit_changes(now, i);
 	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;
@@ -388,8 +381,7 @@ int first_job(struct sw_job *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int dismiss(struct sw_change *a)
+static __always_inline int dismiss(struct sw_change *a)
 {
 	u32 i = a->task;
 
@@ -406,8 +398,7 @@ int dismiss(struct sw_change *a)
  *
  * Context: task context.
  */
-SEC("syscall")
-int approve(struct sw_change *a)
+static __always_inline int approve(struct sw_change *a)
 {
 	managed_at(a->task)->approved = a->value;
 	return 0;
@@ -418,8 +409,7 @@ int approve(struct sw_change *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int set_priority(struct sw_change *a)
+static __always_inline int set_priority(struct sw_change *a)
 {
 	u32 i = a->task, priority = a->value;
 	unsigned long flags;
@@ -441,8 +431,7 @@ int set_priority(struct sw_change *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int set_server(struct sw_admit *a)
+static __always_inline int set_server(struct sw_admit *a)
 {
 	u32 i = a->task;
 	u64 budget = a->budget, period = a->period, deadline = a->deadline;
@@ -471,8 +460,7 @@ int set_server(struct sw_admit *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int tick(struct sw_tick *a)
+static __always_inline int tick(struct sw_tick *a)
 {
 	u64 next, at, now;
 	u32 k;

@@ -144,46 +144,54 @@ static __always_inline u64 core_lock_now(void)
 	return bpf_ktime_get_ns();
 }
 
-/* What a decision may change of a task, as it was before. */
+/* What the present decision may change of its task, as it was before. Under the core's lock. */
 struct sw_task_before {
 	u64 throttled, replenished;
 	u32 state;
-};
+} task_before;
 
 /*
- * What a decision may change of a task.
+ * Keeps what the decision that follows may change of a task, for emit_changes().
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline struct sw_task_before task_before(u32 i)
+static __always_inline void keep_before(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
-	struct sw_task_before seen = {
-		.throttled = t->throttled,
-		.replenished = t->replenished,
-		.state = t->state,
-	};
 
-	return seen;
+	task_before.throttled = t->throttled;
+	task_before.replenished = t->replenished;
+	task_before.state = t->state;
 }
 
 /*
- * Emits what a decision has changed of a task.
+ * Emits what the decision has changed of the task since keep_before().
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void emit_changes(u64 now, u32 i, struct sw_task_before before)
+static __always_inline void emit_changes_here(u64 now, u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
 
-	if (t->replenished != before.replenished)
+	if (t->replenished != task_before.replenished)
 		emit_event(SW_E_REPLENISHED, now, i, SW_NO_CPU, t->deadline);
-	if (t->throttled != before.throttled && managed_at(i)->budgeting == SW_BUDGET_SIGNALS)
+	if (t->throttled != task_before.throttled && managed_at(i)->budgeting == SW_BUDGET_SIGNALS)
 		emit_and_wake(SW_E_SPENT, now, i, SW_NO_CPU, 0);
-	else if (t->throttled != before.throttled)
+	else if (t->throttled != task_before.throttled)
 		emit_event(SW_E_SPENT, now, i, SW_NO_CPU, 0);
-	if (t->state == SW_READY && before.state != SW_READY)
-		emit_event(SW_E_READY, now, i, SW_NO_CPU, t->deadline);
+	if (t->state == SW_READY && task_before.state != SW_READY)
+		write_here(BPF_RB_NO_WAKEUP, SW_E_READY, now, i, SW_NO_CPU, t->deadline);
+}
+
+/*
+ * emit_changes_here(), once for all decisions but the most frequent one.
+ *
+ * Context: as emit_changes_here().
+ */
+SW_FN int emit_changes(u64 now, u32 i)
+{
+	emit_changes_here(now, i);
+	return 0;
 }
 
 /*
@@ -191,7 +199,7 @@ static __always_inline void emit_changes(u64 now, u32 i, struct sw_task_before b
  *
  * Context: core's lock held, interrupts off. Releases the lock.
  */
-static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
+static __always_inline void commit_here(u64 now, u64 changed, u64 except)
 {
 	while (changed && can_loop) {
 		struct sw_cpu *c;
@@ -205,7 +213,7 @@ static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 			c->emitted = runner;
 			c->refused = 0;
 			if (!agent_decides)
-				emit_event(SW_E_ASSIGNED, now, runner, cpu, 0);
+				write_here(BPF_RB_NO_WAKEUP, SW_E_ASSIGNED, now, runner, cpu, 0);
 		}
 		if (c->current != runner && !(except & sw_bit(cpu)))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -214,12 +222,23 @@ static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 }
 
 /*
+ * commit_here(), once for all decisions but the most frequent one.
+ *
+ * Context: as commit_here().
+ */
+SW_FN int commit_and_unlock(u64 now, u64 changed, u64 except)
+{
+	commit_here(now, changed, except);
+	return 0;
+}
+
+/*
  * The time since the current task of @cpu was last charged is charged once, by the first
  * caller under the lock. Returns that time.
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 take_elapsed(u32 i, u32 cpu, u64 now)
+SW_FN u64 take_elapsed(u32 i, u32 cpu, u64 now)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	struct sw_managed *m = managed_at(i);
@@ -242,7 +261,7 @@ static __always_inline u64 take_elapsed(u32 i, u32 cpu, u64 now)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 chargeable(u32 i, u64 ran)
+SW_FN u64 chargeable(u32 i, u64 ran)
 {
 	const struct sw_task *t = sw_task(&core, i);
 	u64 periods;

@@ -90,7 +90,7 @@ static int leaves_kernel(struct bpf_map *map, void *key, void *value)
  *
  * Context: running() or dispatch() of @cpu, its run queue's lock held.
  */
-static __always_inline void on_excess_start(struct task_struct *p, u32 i, u32 cpu)
+SW_FN int on_excess_start(struct task_struct *p __arg_trusted, u32 i, u32 cpu)
 {
 	struct sw_managed *m = managed_at(i);
 	struct sw_leaving *work;
@@ -102,14 +102,15 @@ static __always_inline void on_excess_start(struct task_struct *p, u32 i, u32 cp
 	__sync_lock_test_and_set(&m->excess_on, cpu + 1);
 	if (READ_ONCE(sw_task(&core, i)->state) != SW_THROTTLED) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		return;
+		return 0;
 	}
 	if (m->budgeting != SW_BUDGET_LEAVES || !bpf_ksym_exists(bpf_task_work_schedule_resume))
-		return;
+		return 0;
 	work = bpf_map_lookup_elem(&leaving, &key);
 	/* It may be on its way already. */
 	if (work)
 		bpf_task_work_schedule_resume(p, &work->work, &leaving, leaves_kernel);
+	return 0;
 }
 
 /*

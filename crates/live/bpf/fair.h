@@ -154,7 +154,7 @@ static __always_inline u64 inverse_of(struct task_struct *p)
  *
  * Context: running() or dispatch() of @cpu, its run queue's lock held.
  */
-static __always_inline void on_ordinary_start(struct task_struct *p, u32 cpu)
+SW_FN int on_ordinary_start(struct task_struct *p __arg_trusted, u32 cpu)
 {
 	u64 queue = ordinary_queue(p, cpu), *clock = clock_of(queue), own = virtual_time(p, queue);
 	struct sw_cpu *c = cpu_at(cpu);
@@ -170,6 +170,7 @@ static __always_inline void on_ordinary_start(struct task_struct *p, u32 cpu)
 	c->ordinary_stopped = 0;
 	c->ordinary_yields = 0;
 	WRITE_ONCE(c->ordinary_since, scx_bpf_now());
+	return 0;
 }
 
 /*

@@ -4,7 +4,7 @@
  *
  * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
  * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
- * observed.h: ordinary work that is only watched; commands.h: what user space may ask. This file joins them.
+ * observed.h: ordinary work that is only watched; commands.h, command.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
 #define SW_GLOBAL
@@ -16,7 +16,7 @@ char _license[] SEC("license") = "GPL";
 
 struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
 
-#include "commands.h"
+#include "command.h"
 
 /* Why the scheduler was unloaded; the kind is 0 as long as it is not. */
 u64 exit_kind;
@@ -28,18 +28,19 @@ char exit_reason[128], exit_message[512];
  *
  * Context: any without the core's lock; takes it.
  */
-static __always_inline void cpu_event(s32 cpu, u32 why, bool lost)
+SW_FN int cpu_event(s32 cpu, u32 why, bool lost)
 {
 	unsigned long flags;
 	u64 now, changed;
 
 	if (cpu < 0 || cpu >= SW_CPUS)
-		return;
+		return 0;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
 	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
+	return 0;
 }
 
 /* Context: wake-up of @p; the lock of no run queue is held. */

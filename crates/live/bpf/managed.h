@@ -29,9 +29,9 @@
 static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 {
 	struct sw_managed *m = managed_at(i);
-	struct sw_task_before before = task_before(i);
 	u64 changed;
 
+	keep_before(i);
 	/* Where releases are known, waking up is none. */
 	if (!sw_task(&core, i)->follows) {
 		emit_event(SW_E_WOKEN, now, i, cpu, 0);
@@ -41,7 +41,7 @@ static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
 		changed |= sw_next_job(&core, i, m->release, now);
 	m->release = 0;
-	emit_changes(now, i, before);
+	emit_changes_here(now, i);
 	return changed;
 }
 
@@ -69,7 +69,7 @@ static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
  */
 static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 {
-	u64 now, changed;
+	u64 now, changed, release;
 	u32 on;
 
 	if (READ_ONCE(sw_task(&core, i)->awake))
@@ -86,8 +86,10 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 	}
 	changed = on_wakeup_locked(now, i, scx_bpf_task_cpu(p));
 	on = sw_task(&core, i)->on;
+	release = earlier(RELEASES, sw_next_replenishment(&core));
 	/* Its own CPU is kicked when it is queued, which comes next. */
-	commit_unlock_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
+	commit_here(now, changed, on ? sw_bit(on - 1) : 0);
+	arm(RELEASES, release);
 }
 
 /*
@@ -143,6 +145,19 @@ static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 }
 
 /*
+ * @p, which @cpu runs as ordinary work, is the task @i from now on.
+ *
+ * Context: dispatch() of @cpu, its run queue's lock held.
+ */
+SW_FN int on_promotion(struct task_struct *p __arg_trusted, u32 i, s32 cpu)
+{
+	on_ordinary_stop(p, cpu, false);
+	on_observed_stop(p, cpu);
+	on_start(p, i, cpu);
+	return 0;
+}
+
+/*
  * Makes @cpu look for its assignment once more if that waits for it: is in its queue, or is being inserted. For the ends
  * of dispatch(), which may have let go of the run queue's lock: a kick in that moment met the task that ran before.
  *
@@ -172,11 +187,8 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	if (prev_number == i) {
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
 		/* It ran as ordinary work until now, and goes on without a callback. */
-		if (cpu_at(cpu)->current != i) {
-			on_ordinary_stop(prev, cpu, false);
-			on_observed_stop(prev, cpu);
-			on_start(prev, i, cpu);
-		}
+		if (cpu_at(cpu)->current != i)
+			on_promotion(prev, i, cpu);
 		return true;
 	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
@@ -200,24 +212,23 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
  *
  * Context: stopping() or dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
  */
-static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
+SW_FN int on_stop(u32 i, s32 cpu, bool goes_on)
 {
 	struct sw_task *t = sw_task(&core, i);
-	struct sw_task_before before;
 	u64 now, changed = 0, ran;
 	bool charged = goes_on || !t->follows;
 
 	if (agent_decides) {
 		agent_on_stop(i, cpu);
-		return;
+		return 0;
 	}
 	now = core_lock_now();
 	if (cpu_at(cpu)->current != i) {
 		/* It was dismissed meanwhile, and all of that is emitted. */
 		core_unlock();
-		return;
+		return 0;
 	}
-	before = task_before(i);
+	keep_before(i);
 	ran = take_elapsed(i, cpu, now);
 	clear_current(i, cpu, now, ran);
 	/* A task that goes to sleep within a job needs no new budget for what is over. */
@@ -225,12 +236,13 @@ static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 		changed = sw_charge(&core, i, chargeable(i, ran), now);
 	else
 		sw_spend(&core, i, chargeable(i, ran));
-	emit_changes(now, i, before);
+	emit_changes(now, i);
 	/* A task that is preempted before it could sleep needs a timer to be released. */
 	if (charged)
 		commit_unlock_and_arm(now, changed, 0);
 	else
 		commit_and_unlock(now, changed, 0);
+	return 0;
 }
 
 /*
@@ -253,7 +265,6 @@ static __always_inline void on_abandoned(s32 cpu)
  */
 static __always_inline void on_yield(u32 i, s32 cpu)
 {
-	struct sw_task_before before;
 	u64 now, changed;
 
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
@@ -267,12 +278,12 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 		return;
 	}
 	now = core_lock_now();
-	before = task_before(i);
+	keep_before(i);
 	changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
 	emit_event(SW_E_YIELDED, now, i, cpu, 0);
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
-	emit_changes(now, i, before);
+	emit_changes(now, i);
 	/* This CPU looks at once: the slice is over. */
 	commit_unlock_and_arm(now, changed, sw_bit(cpu));
 }
@@ -283,12 +294,12 @@ static __always_inline void on_yield(u32 i, s32 cpu)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void stop_running_locked(u64 now, u32 i)
+SW_FN int stop_running_locked(u64 now, u32 i)
 {
 	u32 k;
 
 	if (agent_decides)
-		return;
+		return 0;
 	bpf_for(k, 0, SW_CPUS) {
 		u64 ran;
 
@@ -300,6 +311,7 @@ static __always_inline void stop_running_locked(u64 now, u32 i)
 		/* Its slice has no end. */
 		scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
 	}
+	return 0;
 }
 
 /*
@@ -418,7 +430,7 @@ static __always_inline void on_class_change(struct task_struct *p, u32 i)
  *
  * Context: any without the core's lock; takes it.
  */
-static __always_inline void leave(struct task_struct *p, u32 i)
+SW_FN int leave(struct task_struct *p __arg_trusted __arg_nullable, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
@@ -430,6 +442,7 @@ static __always_inline void leave(struct task_struct *p, u32 i)
 		changed = leave_locked(now, i);
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
+	return 0;
 }
 
 #endif

@@ -120,8 +120,7 @@ static __always_inline void on_observed_exit(struct task_struct *p)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int observe(struct sw_admit *a)
+static __always_inline int observe(struct sw_admit *a)
 {
 	u32 i = a->task, thread = a->thread;
 	struct sw_managed *m = managed_at(i);
@@ -164,8 +163,7 @@ int observe(struct sw_admit *a)
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
-SEC("syscall")
-int stop_observing(struct sw_change *a)
+static __always_inline int stop_observing(struct sw_change *a)
 {
 	u32 i = a->task;
 	unsigned long flags;

@@ -151,4 +151,43 @@ struct sw_tick {
 	unsigned long long next;
 };
 
+/* Which command is called. */
+enum sw_command_number {
+	SW_COMMAND_CONFIGURE,
+	SW_COMMAND_SET_CACHE,
+	SW_COMMAND_ADMIT,
+	SW_COMMAND_SETTLE,
+	SW_COMMAND_FIRST_JOB,
+	SW_COMMAND_NEXT_JOB,
+	SW_COMMAND_DISMISS,
+	SW_COMMAND_APPROVE,
+	SW_COMMAND_SET_PRIORITY,
+	SW_COMMAND_SET_SERVER,
+	SW_COMMAND_TICK,
+	SW_COMMAND_ASSIGN,
+	SW_COMMAND_HEARTBEAT,
+	SW_COMMAND_SET_SLEEPING,
+	SW_COMMAND_PROBE_RECORDS,
+	SW_COMMAND_TASK_SNAPSHOT,
+	SW_COMMAND_OBSERVE,
+	SW_COMMAND_STOP_OBSERVING,
+};
+
+/* A call. The arguments are at its beginning: the verifier allows no pointer to what is further on. */
+struct sw_command {
+	union {
+		struct sw_configure configure;
+		struct sw_cache cache;
+		struct sw_admit admit;
+		struct sw_job job;
+		struct sw_change change;
+		struct sw_slots slots;
+		struct sw_snapshot snapshot;
+		struct sw_tick tick;
+	};
+	unsigned long long number;	/* enum sw_command_number */
+};
+
+_Static_assert(sizeof(struct sw_command) == 56, "layout known outside");
+
 #endif

@@ -101,20 +101,20 @@ static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
  *
  * Context: any without the core's lock.
  */
-static __always_inline void arm(u32 which, u64 at)
+SW_FN int arm(u32 which, u64 at)
 {
 	struct sw_timer *t;
 	u32 k;
 
 	if (!at || at == SW_NEVER)
-		return;
+		return 0;
 	if (!has_timers) {
 		alarm(at);
-		return;
+		return 0;
 	}
 	t = bpf_map_lookup_elem(&timers, &which);
 	if (!t)
-		return;
+		return 0;
 	/* Another CPU may set an earlier instant, and this one overwrite it: look again. */
 	bpf_for(k, 0, 8) {
 		u64 latest;
@@ -125,6 +125,7 @@ static __always_inline void arm(u32 which, u64 at)
 			break;
 		at = latest;
 	}
+	return 0;
 }
 
 /*
@@ -159,19 +160,20 @@ static __always_inline s64 budget_left(u32 i)
 }
 
 /* Context: any without the core's lock. */
-static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
+SW_FN int arm_budget(u32 cpu, u64 now, s64 left)
 {
 	struct sw_timer *t;
 
 	if (!left)
-		return;
+		return 0;
 	if (!has_timers) {
 		alarm(now + left);
-		return;
+		return 0;
 	}
 	t = bpf_map_lookup_elem(&budget_timers, &cpu);
 	if (t)
 		start_timer(t, left, BPF_F_TIMER_CPU_PIN);
+	return 0;
 }
 
 /*
@@ -190,10 +192,9 @@ SW_FN s64 check_budget(u32 cpu)
 	now = core_lock_now();
 	i = cpu_at(cpu)->current;
 	if (i && budget_left(i)) {
-		struct sw_task_before before = task_before(i);
-
+		keep_before(i);
 		changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
-		emit_changes(now, i, before);
+		emit_changes(now, i);
 		if (*sw_runner(&core, cpu) == i)
 			left = budget_left(i);
 	}
@@ -230,10 +231,9 @@ static __always_inline u64 release_next(u64 *at)
 	*at = core_lock_now();
 	i = core.timers;
 	if (i) {
-		struct sw_task_before before = task_before(i);
-
+		keep_before(i);
 		changed = sw_replenish_next(&core, *at);
-		emit_changes(*at, i, before);
+		emit_changes(*at, i);
 	} else {
 		changed = 0;
 	}

@@ -12,12 +12,15 @@ struct {
 
 u64 events_lost;
 
+/* Flags of the ring above the kind of an event: a function has five arguments at most. */
+#define SW_FLAGS_SHIFT 16
+
 /*
  * Writes an event into the ring; without room it is lost, and counted.
  *
  * Context: any; takes the ring's own lock for a moment.
  */
-static __always_inline void emit_with(u64 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+static __always_inline void write_here(u32 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	struct sw_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -31,6 +34,28 @@ static __always_inline void emit_with(u64 flags, u32 kind, u64 at, u32 task, u32
 	event->cpu = cpu;
 	event->kind = kind;
 	bpf_ringbuf_submit(event, flags);
+}
+
+/*
+ * write_here(), once for most events: each program has a copy of all functions that it calls, and the kernel takes time for each
+ * instruction. What a task that wakes up waits for is inlined.
+ *
+ * Context: as write_here().
+ */
+SW_FN int write_event(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	write_here(kind >> SW_FLAGS_SHIFT, kind, at, task, cpu, value);
+	return 0;
+}
+
+/*
+ * write_event(), with flags of the ring.
+ *
+ * Context: as write_here().
+ */
+static __always_inline void emit_with(u32 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	write_event(flags << SW_FLAGS_SHIFT | kind, at, task, cpu, value);
 }
 
 /*

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::LiveError;
-use crate::sys::bpf::{Command, Loaded, TickNotifier};
+use crate::sys::bpf::{Command, Commands, Loaded, TickNotifier};
 use crate::sys::thread::{Class, set_class};
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
@@ -21,7 +21,7 @@ pub(crate) struct Ticker {
 
 impl Ticker {
     /// Starts the thread.
-    pub(crate) fn start(loaded: &Loaded, tick: Command) -> Result<Self, LiveError> {
+    pub(crate) fn start(loaded: &Loaded, commands: Commands) -> Result<Self, LiveError> {
         let should_stop = Arc::new(AtomicBool::new(false));
         let notifier = loaded.tick_notifier().map_err(LiveError::system(
             "open the tick ring of the scheduler in the kernel",
@@ -36,7 +36,7 @@ impl Ticker {
                 while !stop.load(Ordering::Acquire) {
                     // The answer is when the next call is due.
                     let mut words = [0];
-                    if tick.call(&mut words).is_err() {
+                    if commands.call(Command::Tick, &mut words).is_err() {
                         return;
                     }
                     waiter.wait_until(words[0]);

@@ -11,7 +11,7 @@ use crate::LiveError;
 use crate::agent::{Enactor, EnactorOwner, Slot, TaskSnapshot};
 use crate::event::Event;
 use crate::machine::Parameters;
-use crate::sys::bpf::{Commands, EventReader, EventRing};
+use crate::sys::bpf::{Command, Commands, EventReader, EventRing};
 use crate::work::JobBarrier;
 
 /// Slots in one call: `SW_SLOTS` of `bpf/shared.h`.
@@ -112,7 +112,12 @@ impl SchedExtEnactor {
     /// Sends a heartbeat to the programs, or reports that the agent ends.
     fn send_heartbeat(&mut self, ends: bool) -> Result<(), LiveError> {
         let mut words = [u64::from(ends)];
-        run_command(&self.commands.heartbeat, &mut words, "send a heartbeat to")?;
+        run_command(
+            &self.commands,
+            Command::Heartbeat,
+            &mut words,
+            "send a heartbeat to",
+        )?;
         self.lost = words[0];
         Ok(())
     }
@@ -140,7 +145,7 @@ impl Enactor for SchedExtEnactor {
         const PROBES: u64 = 64;
         let mut words = [0];
         let commands = &self.commands;
-        run_command(&commands.probe_records, &mut words, "probe")?;
+        run_command(commands, Command::ProbeRecords, &mut words, "probe")?;
         Ok(Span::from_ns(words[0].div_ceil(PROBES)))
     }
 
@@ -150,7 +155,12 @@ impl Enactor for SchedExtEnactor {
 
     fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError> {
         let mut words = [0, 0, 0, 0, number(task)?, 0];
-        run_command(&self.commands.task_snapshot, &mut words, "read a task from")?;
+        run_command(
+            &self.commands,
+            Command::TaskSnapshot,
+            &mut words,
+            "read a task from",
+        )?;
         let [at_ns, release_ns, ran_ns, affinity, _, _] = words;
         let byte = |at: u32| (words[5] >> (32 + 8 * at)) & 0xff;
         Ok(TaskSnapshot {
@@ -168,7 +178,12 @@ impl Enactor for SchedExtEnactor {
 
     fn gone_reasons(&mut self, cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         let mut words = [0, 0, 0, 0, 0, halves(0, (cpu.index() as u64) << 16)];
-        run_command(&self.commands.task_snapshot, &mut words, "read a CPU from")?;
+        run_command(
+            &self.commands,
+            Command::TaskSnapshot,
+            &mut words,
+            "read a CPU from",
+        )?;
         Ok(Some((words[0], words[3])))
     }
 
@@ -181,7 +196,12 @@ impl Enactor for SchedExtEnactor {
                 *word = halves(task | cpu << 16, u64::from(slot.stops));
             }
             words[SLOTS + 1] = some.len() as u64;
-            run_command(&self.commands.assign, &mut words, "assign CPUs through")?;
+            run_command(
+                &self.commands,
+                Command::Assign,
+                &mut words,
+                "assign CPUs through",
+            )?;
             self.lost = words[0];
         }
         Ok(())
@@ -202,7 +222,12 @@ impl Enactor for SchedExtEnactor {
 
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(cpus), number(task)?];
-        run_command(&self.commands.approve, &mut words, "approve an affinity to")
+        run_command(
+            &self.commands,
+            Command::Approve,
+            &mut words,
+            "approve an affinity to",
+        )
     }
 
     fn heartbeat(&mut self) -> Result<(), LiveError> {
@@ -212,7 +237,7 @@ impl Enactor for SchedExtEnactor {
     fn wait_until(&mut self, at_ns: u64) {
         let sleeping = |sleeps: u64| {
             // It fails only if the programs are unloaded, which the next command reports.
-            let _ = self.commands.set_sleeping.call(&mut [sleeps]);
+            let _ = self.commands.call(Command::SetSleeping, &mut [sleeps]);
         };
         sleeping(1);
         // Reports before that woke no thread.

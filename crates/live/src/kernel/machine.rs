@@ -13,6 +13,7 @@ use crate::LiveError;
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
+use crate::sys::bpf::Command;
 use crate::sys::thread::set_affinity;
 use crate::work::JobBarrier;
 
@@ -35,7 +36,10 @@ impl KernelMachine {
     pub(crate) fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
         let raw = thread.as_raw_nonzero().get() as u64;
         let mut words = [0, 0, 0, 0, halves(raw, number(task)?), 0];
-        is_there(thread, self.scheduler.commands.observe.call(&mut words))
+        is_there(
+            thread,
+            self.scheduler.commands.call(Command::Observe, &mut words),
+        )
     }
 
     /// Ends the observation.
@@ -43,7 +47,8 @@ impl KernelMachine {
         let mut words = [0, number(task)?];
         let commands = &self.scheduler.commands;
         run_command(
-            &commands.stop_observing,
+            commands,
+            Command::StopObserving,
             &mut words,
             "end an observation in",
         )
@@ -69,7 +74,12 @@ impl Machine for KernelMachine {
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {
         let mut words = [release_ns, number(task)?, 0];
         let commands = &self.scheduler.commands;
-        run_command(&commands.first_job, &mut words, "report a release to")
+        run_command(
+            commands,
+            Command::FirstJob,
+            &mut words,
+            "report a release to",
+        )
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
@@ -79,7 +89,12 @@ impl Machine for KernelMachine {
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(cpus), number(task)?];
         let commands = &self.scheduler.commands;
-        run_command(&commands.approve, &mut words, "approve an affinity to")
+        run_command(
+            commands,
+            Command::Approve,
+            &mut words,
+            "approve an affinity to",
+        )
     }
 
     fn bind(&mut self, _: TaskId, thread: Pid, cpus: &CpuSet) -> Result<(), String> {
@@ -89,13 +104,18 @@ impl Machine for KernelMachine {
     fn set_priority(&mut self, task: TaskId, priority: Priority) -> Result<(), LiveError> {
         let mut words = [u64::from(priority.number()), number(task)?];
         let commands = &self.scheduler.commands;
-        run_command(&commands.set_priority, &mut words, "set a priority in")
+        run_command(
+            commands,
+            Command::SetPriority,
+            &mut words,
+            "set a priority in",
+        )
     }
 
     fn set_server(&mut self, task: TaskId, of: &Parameters) -> Result<(), LiveError> {
         let mut words = words(task, of, of.budget())?;
         let commands = &self.scheduler.commands;
-        run_command(&commands.set_server, &mut words, "set a budget in")
+        run_command(commands, Command::SetServer, &mut words, "set a budget in")
     }
 
     fn set_reserve(&mut self, reserve: Share) {

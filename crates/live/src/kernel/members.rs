@@ -47,7 +47,7 @@ impl Members {
         budget: Span,
     ) -> Result<Admission, LiveError> {
         let mut words = words(task, of, budget)?;
-        let answer = commands.admit.call(&mut words);
+        let answer = commands.call(Command::Admit, &mut words);
         let has_it = |error: &io::Error| error.raw_os_error() == Some(libc::EALREADY);
         if answer.as_ref().is_err_and(has_it) {
             return Ok(Admission::HasIt);
@@ -58,7 +58,7 @@ impl Members {
         let is_awake = words[5] >> 56 != 0;
         self.threads.insert(task, of.thread);
         pass_run_queue(of.thread);
-        match is_there(of.thread, commands.settle.call(&mut words))? {
+        match is_there(of.thread, commands.call(Command::Settle, &mut words))? {
             true => Ok(Admission::Done { is_awake }),
             false => Ok(Admission::NotWanted),
         }
@@ -66,13 +66,19 @@ impl Members {
 
     /// The task's thread is ordinary work from now on. Nothing happens to a task that takes no part.
     pub(super) fn dismiss(&mut self, commands: &Commands, task: TaskId) -> Result<(), LiveError> {
-        let dismiss = |command: &Command| {
-            run_command(command, &mut [0, number(task)?], "dismiss a task from")
+        let dismiss = || {
+            let mut words = [0, number(task)?];
+            run_command(
+                commands,
+                Command::Dismiss,
+                &mut words,
+                "dismiss a task from",
+            )
         };
-        dismiss(&commands.dismiss)?;
+        dismiss()?;
         if let Some(thread) = self.threads.remove(&task) {
             pass_run_queue(thread);
-            dismiss(&commands.dismiss)?;
+            dismiss()?;
         }
         Ok(())
     }

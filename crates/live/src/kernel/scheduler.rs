@@ -82,12 +82,12 @@ impl Scheduler {
         loaded.set_reserve(config.reserve.of(Span::from_s(1)).as_ns());
         let order = Core::number_of(config.order).into();
         let mut words = [bits(&config.cpus), order];
-        run_command(&commands.configure, &mut words, "configure")?;
+        run_command(&commands, Command::Configure, &mut words, "configure")?;
         let job_barrier = SchedExtJobBarrier {
-            next_job: commands.next_job.clone(),
+            commands: commands.clone(),
             open: Word::new(CLOSED),
         };
-        let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
+        let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, commands.clone()));
         Ok(Self {
             _ticker: ticker.transpose()?,
             loaded,
@@ -99,7 +99,12 @@ impl Scheduler {
     /// These CPUs share a cache with `cpu`.
     pub(crate) fn set_cache_mates(&self, cpu: CpuId, mates: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(mates), cpu.index() as u64];
-        run_command(&self.commands.set_cache, &mut words, "set the caches of")
+        run_command(
+            &self.commands,
+            Command::SetCache,
+            &mut words,
+            "set the caches of",
+        )
     }
 
     /// Where threads wait between jobs.
@@ -135,7 +140,12 @@ impl Scheduler {
     /// From now on [`wait_until`](Self::wait_until) also returns for the events that would wake an agent: a task
     /// leaves or overruns its budget, a CPU goes offline or comes back.
     pub(crate) fn wake_for_events(&self) -> Result<(), LiveError> {
-        run_command(&self.commands.set_sleeping, &mut [1], "set the wake-ups of")
+        run_command(
+            &self.commands,
+            Command::SetSleeping,
+            &mut [1],
+            "set the wake-ups of",
+        )
     }
 
     /// Readable when [`wait_until`](Self::wait_until) would return early.
@@ -192,7 +202,7 @@ const OPEN: u32 = 1;
 
 /// Threads wait runnable, in a queue that no CPU takes them from before their job may run.
 struct SchedExtJobBarrier {
-    next_job: Command,
+    commands: Commands,
     open: Word,
 }
 
@@ -206,7 +216,7 @@ impl JobBarrier for SchedExtJobBarrier {
         // has used up its budget is throttled too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
         let mut words = [release_ns, halves(number, SLEEPS), 0];
-        let reported = self.next_job.call(&mut words).is_ok();
+        let reported = self.commands.call(Command::NextJob, &mut words).is_ok();
         self.open.wait_until(CLOSED, release_ns);
         if reported && words[2] != 0 {
             yield_now();
@@ -216,18 +226,21 @@ impl JobBarrier for SchedExtJobBarrier {
     fn last_job(&self, task: TaskId) {
         let Ok(number) = number(task) else { return };
         // A task that is not admitted any more need not report that.
-        let _ = self.next_job.call(&mut [u64::MAX, number, 0]);
+        let _ = self
+            .commands
+            .call(Command::NextJob, &mut [u64::MAX, number, 0]);
     }
 }
 
 pub(super) fn run_command<const N: usize>(
-    command: &Command,
+    commands: &Commands,
+    command: Command,
     words: &mut [u64; N],
     doing: &str,
 ) -> Result<(), LiveError> {
     // The text is built only on failure: an agent does this for every decision.
     let failed = |error| LiveError::system(format!("{doing} the scheduler in the kernel"))(error);
-    command.call(words).map_err(failed)
+    commands.call(command, words).map_err(failed)
 }
 
 /// The core's number of a task.

@@ -1,18 +1,19 @@
 //! The BPF programs: loading them, calling them, and reading the memory that is shared with them. `kernel/`
-//! knows the meaning of the words. `ring.rs` reads their events in other threads, `log.rs` captures messages of
-//! the loading.
+//! knows the meaning of the words. `commands.rs` calls their commands, `ring.rs` reads their events in other threads, `log.rs`
+//! captures messages of the loading.
 
+mod commands;
 mod log;
 mod ring;
 
+pub(crate) use commands::{Command, Commands};
 pub(crate) use ring::{EventReader, EventRing, TickNotifier};
 
 use std::cell::RefCell;
-use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::rc::Rc;
@@ -69,63 +70,6 @@ pub(crate) enum DecisionSite {
     Core,
     /// In an agent, on this CPU.
     Agent(u32),
-}
-
-/// A BPF program that is called with a few words and answers in them. Any thread may call it.
-#[derive(Clone, Debug)]
-pub(crate) struct Command {
-    program: Arc<OwnedFd>,
-}
-
-impl Command {
-    /// Runs the program on `words`, which it may change.
-    ///
-    /// # Errors
-    /// The error of the kernel, or of the program.
-    pub(crate) fn call<const N: usize>(&self, words: &mut [u64; N]) -> io::Result<()> {
-        let size = size_of_val(words);
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-            ctx_in: ptr::from_mut(words).cast::<c_void>(),
-            ctx_size_in: size as u32,
-            ..Default::default()
-        };
-        let program = self.program.as_raw_fd();
-        #[expect(unsafe_code, reason = "calls libbpf")]
-        // SAFETY: the context is `words`, as long as it says, borrowed exclusively for the call; the
-        // descriptor is open as long as `self` is.
-        let error = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
-        if error != 0 {
-            return Err(io::Error::from_raw_os_error(-error));
-        }
-        match options.retval as i32 {
-            0 => Ok(()),
-            refused => Err(io::Error::from_raw_os_error(-refused)),
-        }
-    }
-}
-
-/// All commands by name.
-#[derive(Clone, Debug)]
-pub(crate) struct Commands {
-    pub(crate) configure: Command,
-    pub(crate) set_cache: Command,
-    pub(crate) admit: Command,
-    pub(crate) settle: Command,
-    pub(crate) first_job: Command,
-    pub(crate) next_job: Command,
-    pub(crate) dismiss: Command,
-    pub(crate) approve: Command,
-    pub(crate) set_priority: Command,
-    pub(crate) set_server: Command,
-    pub(crate) tick: Command,
-    pub(crate) assign: Command,
-    pub(crate) heartbeat: Command,
-    pub(crate) set_sleeping: Command,
-    pub(crate) probe_records: Command,
-    pub(crate) task_snapshot: Command,
-    pub(crate) observe: Command,
-    pub(crate) stop_observing: Command,
 }
 
 /// The programs, loaded and attached as the machine's scheduler. Dropping this unloads them.
@@ -245,32 +189,7 @@ impl Loaded {
     /// # Errors
     /// If there are no file descriptors left.
     pub(crate) fn commands(&self) -> io::Result<Commands> {
-        let command = |program: &libbpf_rs::ProgramMut<'_>| {
-            Ok::<_, io::Error>(Command {
-                program: Arc::new(program.as_fd().try_clone_to_owned()?),
-            })
-        };
-        let programs = &self.skel.progs;
-        Ok(Commands {
-            configure: command(&programs.configure)?,
-            set_cache: command(&programs.set_cache)?,
-            admit: command(&programs.admit)?,
-            settle: command(&programs.settle)?,
-            first_job: command(&programs.first_job)?,
-            next_job: command(&programs.next_job)?,
-            dismiss: command(&programs.dismiss)?,
-            approve: command(&programs.approve)?,
-            set_priority: command(&programs.set_priority)?,
-            set_server: command(&programs.set_server)?,
-            tick: command(&programs.tick)?,
-            assign: command(&programs.assign)?,
-            heartbeat: command(&programs.heartbeat)?,
-            set_sleeping: command(&programs.set_sleeping)?,
-            probe_records: command(&programs.probe_records)?,
-            task_snapshot: command(&programs.task_snapshot)?,
-            observe: command(&programs.observe)?,
-            stop_observing: command(&programs.stop_observing)?,
-        })
+        Commands::new(self.skel.progs.command.as_fd())
     }
 
     /// The events since the last call, one after the other, as bytes.

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The program by which user space calls all commands. One for all of them: each program has a copy of all that it calls, and
+ * most commands call the core, which the kernel would verify once for each.
+ */
+#ifndef SW_COMMAND_H
+#define SW_COMMAND_H
+
+#include "commands.h"
+
+/*
+ * Calls the command of that number with its arguments, into which it writes its answers. Returns what the command does.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN).
+ */
+SEC("syscall")
+int command(struct sw_command *c)
+{
+	switch (c->number) {
+	case SW_COMMAND_CONFIGURE:
+		return configure(&c->configure);
+	case SW_COMMAND_SET_CACHE:
+		return set_cache(&c->cache);
+	case SW_COMMAND_ADMIT:
+		return admit(&c->admit);
+	case SW_COMMAND_SETTLE:
+		return settle(&c->admit);
+	case SW_COMMAND_FIRST_JOB:
+		return first_job(&c->job);
+	case SW_COMMAND_NEXT_JOB:
+		return next_job(&c->job);
+	case SW_COMMAND_DISMISS:
+		return dismiss(&c->change);
+	case SW_COMMAND_APPROVE:
+		return approve(&c->change);
+	case SW_COMMAND_SET_PRIORITY:
+		return set_priority(&c->change);
+	case SW_COMMAND_SET_SERVER:
+		return set_server(&c->admit);
+	case SW_COMMAND_TICK:
+		/* What it calls is in the timers' callbacks otherwise, and need not be verified here. */
+		return has_timers ? -EINVAL : tick(&c->tick);
+	case SW_COMMAND_ASSIGN:
+		return assign(&c->slots);
+	case SW_COMMAND_HEARTBEAT:
+		return heartbeat(&c->tick);
+	case SW_COMMAND_SET_SLEEPING:
+		return set_sleeping(&c->tick);
+	case SW_COMMAND_PROBE_RECORDS:
+		return probe_records(&c->tick);
+	case SW_COMMAND_TASK_SNAPSHOT:
+		return task_snapshot(&c->snapshot);
+	case SW_COMMAND_OBSERVE:
+		return observe(&c->admit);
+	case SW_COMMAND_STOP_OBSERVING:
+		return stop_observing(&c->change);
+	}
+	return -EINVAL;
+}
+
+#endif
