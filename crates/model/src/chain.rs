@@ -3,8 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::task::{Task, TaskId};
-use crate::taskset::TaskSet;
+use crate::task::TaskId;
 use crate::time::Span;
 
 /// A cause-effect chain. Its first task samples the environment, each further task processes the output of the one before,
@@ -40,14 +39,4 @@ pub struct Chain {
     /// It begins with the arrival of a job of the first task, and ends with the completion of a job of the last task that
     /// stems from it: that it triggered, directly or through the tasks between.
     pub latency: Option<Span>,
-}
-
-impl Chain {
-    /// Whether each task of the chain is triggered by the one before.
-    pub fn is_triggered(&self, set: &TaskSet) -> bool {
-        self.tasks.windows(2).all(|pair| {
-            let after = set.tasks.get(pair[1].index()).and_then(Task::trigger);
-            after.is_some_and(|trigger| trigger.sources.contains(&pair[0]))
-        })
-    }
 }

@@ -46,8 +46,9 @@ pub use random::RandomStream;
 pub use record::{NotReadyReason, Record, RecordKind, Recorder};
 pub use resource::{Protocol, Resource, ResourceId};
 pub use slots::{Slots, Weight, WindowSource, pack_weights, weights_fit};
-pub use task::{Arrival, Job, JobId, OnOverrun, Phase, Priority, Task, TaskId, Work};
+pub use task::{
+    Arrival, Job, JobId, Join, OnOverrun, Phase, Priority, Task, TaskId, Trigger, Work,
+};
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
 pub use time::{Instant, Span};
-pub use trigger::{Join, Trigger};
 pub use utilization::{CapacitySum, Utilization};

@@ -10,7 +10,6 @@ use crate::affinity::Affinity;
 use crate::cpu::CpuId;
 use crate::resource::ResourceId;
 use crate::time::{Instant, Span};
-use crate::trigger::Trigger;
 use crate::utilization::Utilization;
 
 /// Index of a task in its task set. At most one job of a task is ready at a time, so inside a
@@ -110,6 +109,32 @@ pub struct Job {
     pub deadline: Instant,
     /// The task's current fixed priority.
     pub priority: Priority,
+}
+
+/// Which triggers of several sources release a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// Each one releases a job.
+    Any,
+    /// One of every source together release a job: the first of each the first job, and so on.
+    All,
+}
+
+/// What triggers the jobs of a task.
+///
+/// A job of a source triggers at its completion, or where its phases say so ([`Phase::Trigger`]), then possibly several
+/// times. A job arrives, and is released, with the trigger that completes what [`join`](Self::join) wants. What is
+/// triggered at one instant arrives after all completions of that instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The tasks that trigger it: at least one, all different, and none that it triggers itself, directly or through
+    /// others.
+    pub sources: Vec<TaskId>,
+    /// Which of their triggers release a job; the same for a single source.
+    pub join: Join,
+    /// How many triggers may wait at most until the job that they release begins, under [`Join::All`] of each source. A
+    /// trigger that finds so many is lost. `None`: any number. At least one under [`Join::All`].
+    pub queue: Option<u32>,
 }
 
 /// When the jobs of a task arrive, counted from the task's offset. They are released then, or later by up to

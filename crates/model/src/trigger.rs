@@ -2,35 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::task::{Arrival, Phase, Task, TaskId, Work};
+use crate::chain::Chain;
+use crate::task::{Arrival, Join, Phase, Task, TaskId, Trigger, Work};
 use crate::taskset::TaskSet;
 use crate::time::Span;
-
-/// Which triggers of several sources release a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
-    /// Each one releases a job.
-    Any,
-    /// One of every source together release a job: the first of each the first job, and so on.
-    All,
-}
-
-/// What triggers the jobs of a task.
-///
-/// A job of a source triggers at its completion, or where its phases say so ([`Phase::Trigger`]), then possibly several
-/// times. A job arrives, and is released, with the trigger that completes what [`join`](Self::join) wants. What is
-/// triggered at one instant arrives after all completions of that instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trigger {
-    /// The tasks that trigger it: at least one, all different, and none that it triggers itself, directly or through
-    /// others.
-    pub sources: Vec<TaskId>,
-    /// Which of their triggers release a job; the same for a single source.
-    pub join: Join,
-    /// How many triggers may wait at most until the job that they release begins, under [`Join::All`] of each source. A
-    /// trigger that finds so many is lost. `None`: any number. At least one under [`Join::All`].
-    pub queue: Option<u32>,
-}
 
 impl Task {
     /// What triggers the task's jobs; `None` if they arrive by time.
@@ -50,6 +25,16 @@ impl Task {
         phases.iter().filter_map(|phase| match phase {
             Phase::Trigger(task) => Some(*task),
             _ => None,
+        })
+    }
+}
+
+impl Chain {
+    /// Whether each task of the chain is triggered by the one before.
+    pub fn is_triggered(&self, set: &TaskSet) -> bool {
+        self.tasks.windows(2).all(|pair| {
+            let after = set.tasks.get(pair[1].index()).and_then(Task::trigger);
+            after.is_some_and(|trigger| trigger.sources.contains(&pair[0]))
         })
     }
 }

@@ -3,7 +3,8 @@
 //! `throughput run POLICY SHAPE CPUS TASKS SECONDS [trace]` prints jobs per CPU second and the
 //! largest memory in kB; with `trace` a full Perfetto trace goes to /dev/null, otherwise there are
 //! counters only. `throughput input SHAPE CPUS TASKS SECONDS` prints the same task set as
-//! `m n horizon` and lines `C T D`, for other G-EDF simulators. Shapes: `global`, `three-level`.
+//! `m n horizon` and lines `C T D`, for other G-EDF simulators. Shapes: `global`, `three-level`; and `global` where tasks
+//! lock mutexes (`locks`), trigger one another (`triggers`), or do both in chains of four (`programs`).
 
 #[path = "../../policy/benches/workload/sets.rs"]
 #[allow(dead_code, reason = "only task sets are needed")]
@@ -12,7 +13,10 @@ mod sets;
 use std::error::Error;
 use std::fs::File;
 
-use shiftwork_model::{Instant, Recorder, Span, TaskSet};
+use shiftwork_model::{
+    Arrival, Chain, Instant, Join, Phase, Protocol, Recorder, Resource, ResourceId, Span, TaskId,
+    TaskSet, Trigger, Work,
+};
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::Counters;
@@ -51,10 +55,16 @@ fn workload(
     tasks: &str,
     seconds: &str,
 ) -> Result<(TaskSet, Instant), Box<dyn Error>> {
+    let (locks, triggers) = match shape {
+        "locks" => (true, false),
+        "triggers" => (false, true),
+        "programs" => (true, true),
+        _ => (false, false),
+    };
     let shape = match shape {
-        "global" => Shape::Global,
+        "global" | "locks" | "triggers" | "programs" => Shape::Global,
         "three-level" => Shape::ThreeLevel,
-        other => return Err(format!("`{other}` is neither `global` nor `three-level`").into()),
+        other => return Err(format!("`{other}` is no shape; see the top of this file").into()),
     };
     let case = Case {
         tasks: tasks.parse()?,
@@ -64,7 +74,62 @@ fn workload(
     for task in &mut set.tasks {
         task.offset = Span::ZERO;
     }
+    if locks {
+        add_locks(&mut set);
+    }
+    if triggers {
+        add_triggers(&mut set);
+    }
     Ok((set, Instant::ZERO + Span::from_s(seconds.parse()?)))
+}
+
+/// Each task holds one of as many mutexes as there are CPUs for a quarter of its cost, under inheritance.
+fn add_locks(set: &mut TaskSet) {
+    let count = set.platform.cpus;
+    let mutex = |index: usize| Resource {
+        name: format!("r{index}"),
+        protocol: Protocol::Inheritance,
+    };
+    set.resources = (0..count).map(mutex).collect();
+    for (index, task) in set.tasks.iter_mut().enumerate() {
+        let resource = ResourceId::from_index(index % count);
+        let quarter = Span::from_ns(task.cost.as_ns() / 4);
+        task.work = Work::Phases(vec![
+            Phase::Run(quarter),
+            Phase::Lock(resource),
+            Phase::Run(quarter),
+            Phase::Unlock(resource),
+            Phase::Run(task.cost - quarter - quarter),
+        ]);
+    }
+}
+
+/// The second, third and last of each four tasks are triggered by the one before, all four with the longest of their
+/// periods.
+fn add_triggers(set: &mut TaskSet) {
+    for first in (0..set.tasks.len()).step_by(4) {
+        let four = first..(first + 4).min(set.tasks.len());
+        let period = set.tasks[four.clone()].iter().map(|task| task.period).max();
+        for index in four.clone() {
+            let task = &mut set.tasks[index];
+            task.period = period.unwrap_or(task.period);
+            task.deadline = task.period;
+            if index > first {
+                task.arrival = Arrival::Triggered(Trigger {
+                    sources: vec![TaskId::from_index(index - 1)],
+                    join: Join::Any,
+                    queue: None,
+                });
+            }
+        }
+        set.chains.push(Chain {
+            name: format!("c{first}"),
+            tasks: four.map(TaskId::from_index).collect(),
+            reaction: None,
+            age: None,
+            latency: None,
+        });
+    }
 }
 
 fn print_input(set: &TaskSet, horizon: Instant) {

@@ -95,7 +95,7 @@ fn decide_triggered(set: &TaskSet, question: &Question<'_>) -> Decision {
     };
     let judgement = found.judgement(question.criterion);
     let is_asked = |by: &&str| question.only.is_none_or(|only| only.contains(by));
-    if judgement.answer != Answer::Schedulable || !judgement.by.iter().all(|by| is_asked(&by)) {
+    if judgement.answer != Answer::Schedulable || !judgement.by.iter().all(is_asked) {
         return NOTHING;
     }
     Decision {
