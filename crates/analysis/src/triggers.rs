@@ -2,7 +2,9 @@
 //!
 //! `docs/theory/triggers.md` has the lemmas.
 
-use shiftwork_model::{Affinity, Arrival, Join, OnOverrun, Span, Task, TaskId, TaskSet, Trigger};
+use shiftwork_model::{
+    Affinity, Arrival, Join, OnOverrun, Phase, Span, Task, TaskId, TaskSet, Trigger, Work,
+};
 
 use crate::exact::whole;
 use crate::suspensions::suspends;
@@ -197,8 +199,8 @@ pub(crate) fn by_time(set: &TaskSet, streams: &Streams, latest: &[Span]) -> Opti
         let stand_in = &mut by_time.tasks[id.index()];
         // Tasks without an explicit priority have one by deadline; it must not change.
         stand_in.priority = Some(priorities[id.index()]);
-        if let shiftwork_model::Work::Phases(phases) = &mut stand_in.work {
-            phases.retain(|phase| !matches!(phase, shiftwork_model::Phase::Trigger(_)));
+        if let Work::Phases(phases) = &mut stand_in.work {
+            phases.retain(|phase| !matches!(phase, Phase::Trigger(_)));
         }
         if task.trigger().is_none() {
             continue;
@@ -212,6 +214,33 @@ pub(crate) fn by_time(set: &TaskSet, streams: &Streams, latest: &[Span]) -> Opti
         stand_in.arrival = Arrival::Sporadic;
     }
     Some(by_time)
+}
+
+/// Whether some job triggers others when it starts or goes on after a suspension, before it executes.
+pub(crate) fn triggers_at_start(set: &TaskSet) -> bool {
+    set.tasks.iter().any(|task| {
+        let Work::Phases(phases) = &task.work else {
+            return false;
+        };
+        let mut has_executed = false;
+        phases.iter().any(|phase| match phase {
+            Phase::Run(run) => {
+                has_executed |= !run.is_zero();
+                false
+            }
+            Phase::Trigger(_) => !has_executed,
+            Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => {
+                has_executed = false;
+                false
+            }
+        })
+    })
+}
+
+/// Rounded up to whole ticks.
+fn in_ticks(cost: Span, tick: Span) -> Span {
+    let ticks = cost.as_ns().div_ceil(tick.as_ns());
+    Span::from_ns(ticks.saturating_mul(tick.as_ns()).min(Span::MAX.as_ns()))
 }
 
 /// Bounds on the response times of all tasks under fixed priorities, by task, counted from arrivals, where each is bound
@@ -257,7 +286,8 @@ pub(crate) fn holistic(
                 WithJitter {
                     ranked: Ranked {
                         task: Sporadic {
-                            cost: task.cost,
+                            // Costs that are scaled take whole ticks all the same.
+                            cost: in_ticks(task.cost, set.platform.tick_unit),
                             period: set.tasks[root.index()].period,
                             deadline: task.deadline,
                         },

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_analysis::verdicts::{Answer, Candidate, PolicyAnalysis, analyse};
+use shiftwork_analysis::verdicts::{
+    Answer, Candidate, Found, PolicyAnalysis, analyse, priority_order,
+};
 use shiftwork_model::{
     Affinity, Arrival, CpuSet, Instant, Join, OnOverrun, Phase, Priority, RandomStream, RecordKind,
     Recorder, Span, Task, TaskId, TaskSet, Trigger, Work,
@@ -131,7 +133,9 @@ fn random(seed: u64) -> TaskSet {
             let run = |ns| Phase::Run(NS(ns));
             let mut phases = vec![run(first), run(cost.as_ns() - first)];
             if let Some(target) = targets.first() {
-                phases.insert(1, Phase::Trigger(*target));
+                // Sometimes before it executes.
+                let place = usize::from(stream.below(3) > 0);
+                phases.insert(place, Phase::Trigger(*target));
                 if stream.below(4) == 0 {
                     phases.push(Phase::Trigger(*target));
                 }
@@ -258,4 +262,80 @@ fn nothing_that_is_shown_of_triggered_tasks_is_wrong() {
             .all(|it| shown(it) > 0)
     );
     assert!(seen.values().any(|seen| seen.misled > 0) && seen["p-fp"].reached > 0);
+}
+
+/// A task on these CPUs that arrives by a period, or if that is zero when the task at the place is triggered by it.
+fn task(name: &str, (cost, period, deadline): (u64, u64, u64), cpus: &str, by: usize) -> Task {
+    let affinity = Affinity::new(cpus.parse().unwrap()).unwrap();
+    let mut task = Task::periodic(name, NS(cost), NS(period.max(1)), affinity);
+    task.deadline = NS(deadline);
+    if period == 0 {
+        task.arrival = Arrival::Triggered(Trigger {
+            sources: vec![TaskId::from_index(by)],
+            join: Join::Any,
+            queue: None,
+        });
+    }
+    task
+}
+
+/// Gives triggered tasks their periods, and all tasks these priorities.
+fn set(cpus: usize, mut tasks: Vec<Task>, priorities: &[u32]) -> TaskSet {
+    for (task, &priority) in tasks.iter_mut().zip(priorities) {
+        task.priority = Priority::new(priority);
+    }
+    let mut set = TaskSet::new("", cpus, tasks);
+    for id in set.trigger_order().unwrap() {
+        if let Some(trigger) = set.tasks[id.index()].trigger().cloned() {
+            set.tasks[id.index()].period = set.triggered_period(id, &trigger);
+        }
+    }
+    set
+}
+
+#[test]
+fn job_that_triggers_when_it_starts_blocks_for_its_whole_cost_unless_it_is_preempted() {
+    let tasks = vec![
+        task("a", (10, 100, 100), "0", 0),
+        task("b", (1, 0, 10), "0", 0),
+    ];
+    let mut set = set(1, tasks, &[2, 1]);
+    let trigger = Phase::Trigger(TaskId::from_index(1));
+    set.tasks[0].work = Work::Phases(vec![trigger, Phase::Run(NS(10))]);
+    for (policy, answer, response) in [
+        ("np-g-fp", Answer::Unknown, 11),
+        ("np-g-edf", Answer::Unknown, 11),
+        ("g-fp", Answer::Schedulable, 1),
+    ] {
+        let entry = registry::find(policy).unwrap();
+        let known = known(&set, entry).unwrap();
+        assert_eq!(known.hard.answer, answer, "{policy}");
+        assert_eq!(longest(&set, entry, 1)[1], response, "{policy}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_other_packings_and_orders_of_triggered_tasks() {
+    let tasks = vec![
+        task("x", (2, 12, 12), "1", 0),
+        task("b", (1, 0, 2), "1", 3),
+        task("h", (1, 30, 30), "0", 0),
+        task("a", (2, 10, 10), "0", 0),
+    ];
+    let set = set(2, tasks, &[1, 3, 1, 2]);
+    let entry = registry::find("p-fp").unwrap();
+    let known = known(&set, entry).unwrap();
+    let others = ["ff", "bf", "wf", "ffd", "bfd", "wfd"];
+    let tests = known.hard.tests.iter();
+    let mut packings = tests.filter(|(test, _)| others.contains(test));
+    assert!(
+        packings.all(|(_, found)| *found == Found::NotApplicable),
+        "{known:?}"
+    );
+    let mut candidate = |set: &TaskSet| Candidate {
+        policy: "p-fp".into(),
+        traits: entry.traits,
+        bound: Ok(entry.build(set).unwrap().packing().unwrap()),
+    };
+    assert_eq!(priority_order(&set, &mut candidate, STEPS), None);
 }

@@ -2,6 +2,7 @@
 
 use shiftwork_model::{Instant, Order, Record, RecordKind, Span, TaskId};
 
+use crate::host::machines::{CPUS, LONG_TURN};
 use crate::running::run;
 
 /// Two greedy tasks have jobs that would run for ten times their period, with budgets of some
@@ -74,9 +75,10 @@ fn enforced(order: Order) -> Result<(), String> {
         );
         // Granted for the switch to a job and the report of its end.
         let granted = budget + Span::from_ns(budget.as_ns() / 100).max(Span::from_us(20));
-        // The emulator computes its CPUs in turns of 40 us: a timer is late by what the others' turns take. What a
-        // task got too much it gets less in its next periods.
-        let late = Span::from_us(100);
+        // The emulator computes its CPUs in turns: a timer is late by the turns of all others. What a task got too much it
+        // gets less in its next periods.
+        let turns = LONG_TURN * u32::from(CPUS - 1);
+        let late = Span::from_ns(turns.as_nanos() as u64);
         if most > granted + late {
             wrong.push(format!("{name} gets {most}"));
         }

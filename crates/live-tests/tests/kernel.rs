@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::host::machines::TURN;
+use crate::host::machines::{CPUS, TURN};
 
 /// The kernel was built with `sched_ext`, no scheduler is loaded, and its types and configuration
 /// are where loaders look for them.
@@ -33,7 +33,6 @@ pub fn kernel_offers_sched_ext() -> Result<(), String> {
 /// readings of the clock it shows how long the CPU was not executed. The clock is that of the thread's own CPU time, which
 /// goes on then, and not while the kernel runs another thread.
 pub fn no_cpu_is_executed_for_long_where_locks_are_tested() -> Result<(), String> {
-    const CPUS: u32 = 4;
     let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let longest_gap = move |cpu| {
         let mut only = CpuSet::new();

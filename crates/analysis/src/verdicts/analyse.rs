@@ -4,15 +4,15 @@
 //! holds: `docs/theory/triggers.md` has the proof. Nothing is ever refuted where
 //! tasks are triggered.
 
-use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet};
+use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, TaskSet};
 
-use super::conclude::{improve, judgement, nothing_known};
+use super::conclude::{ask_nothing_aside, improve, judgement, nothing_known};
 use super::judge::analyse_by_time;
 use super::waiting::not_shown;
 use super::{Analysis, Answer, Candidate, Criterion, Found, PolicyAnalysis};
 use crate::affinity::feasibility;
 use crate::policy::is_fp;
-use crate::triggers::{Streams, by_time, holistic};
+use crate::triggers::{Streams, by_time, holistic, triggers_at_start};
 use crate::verdicts::TESTS;
 use crate::{Demand, Rate};
 
@@ -117,7 +117,12 @@ fn agreed(
     candidate: &Candidate,
     steps: u64,
 ) -> Option<PolicyAnalysis> {
-    if !streams.are_single() {
+    let traits = &candidate.traits;
+    // Others go by the periods of tasks, which are not those of the stand-ins. And what a job triggers before it executes
+    // arrives after the decision to start it, which matters unless jobs are preempted.
+    let is_covered = matches!(traits.budgets, Budgets::OfJobs)
+        && (matches!(traits.preemption, Preemption::AtEvents) || !triggers_at_start(set));
+    if !streams.are_single() || !is_covered {
         return None;
     }
     let mut latest = vec![Span::ZERO; set.tasks.len()];
@@ -133,6 +138,7 @@ fn agreed(
             .zip(&latest)
             .all(|(next, latest)| next <= latest)
         {
+            ask_nothing_aside(&mut found);
             for criterion in [Criterion::Hard, Criterion::Soft] {
                 let judgement = judgement(&mut found, criterion);
                 if judgement.answer == Answer::Unschedulable {

@@ -3,9 +3,9 @@
 use shiftwork_model::{Span, TaskId};
 
 use super::case::Case;
-use super::catalogue::Criterion;
+use super::catalogue::{Asked, Criterion, TESTS};
 use super::ground::Ground;
-use super::{Answer, Best, Bounds, Candidate, Judgement, PolicyAnalysis};
+use super::{Answer, Best, Bounds, Candidate, Found, Judgement, PolicyAnalysis};
 use crate::{Sporadic, Witness};
 
 /// Keeps bounds on the response times of a part.
@@ -115,6 +115,21 @@ const fn undecided() -> Judgement {
         by: Vec::new(),
         witness: None,
         tests: Vec::new(),
+    }
+}
+
+/// Takes back what other packings were found to do: what is known was found for the present one.
+pub(super) fn ask_nothing_aside(known: &mut PolicyAnalysis) {
+    let is_aside = |test: &str| {
+        let mut tests = TESTS.iter().filter(|one| one.name == test);
+        tests.any(|one| matches!(one.asked, Asked::Aside(_)))
+    };
+    for judgement in [&mut known.hard, &mut known.soft] {
+        for (test, found) in &mut judgement.tests {
+            if is_aside(test) {
+                *found = Found::NotApplicable;
+            }
+        }
     }
 }
 

@@ -22,8 +22,8 @@ use crate::{Sporadic, Steps};
 pub(super) type InTime = fn(&Case, usize, &mut Steps) -> Option<bool>;
 
 /// The tasks in an order of priorities, the most urgent first, with which the policy is shown to meet all deadlines.
-/// `candidate` says where the policy binds the tasks of the set that it is given. `None` if none was found, or the policy
-/// does not go by priorities.
+/// `candidate` says where the policy binds the tasks of the set that it is given. `None` if none was found, the policy
+/// does not go by priorities, or tasks trigger others: then parts cannot be judged alone.
 ///
 /// On one CPU an order is found whenever there is one, if the steps last. Elsewhere the tests at hand are sufficient
 /// only: what they show with some order is found if they show it with deadlines in place of response times, and
@@ -39,7 +39,7 @@ pub fn priority_order(
 ) -> Option<Vec<TaskId>> {
     let given = candidate(set);
     let (traits, bound) = (given.traits, given.bound.ok()?);
-    if !is_by_priority(&traits) {
+    if !is_by_priority(&traits) || set.first_triggered().is_some() {
         return None;
     }
     let mut order: Vec<TaskId> = Vec::new();

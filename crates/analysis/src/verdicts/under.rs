@@ -6,7 +6,8 @@
 use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, TaskSet};
 
 use super::analyse::analyse;
-use super::catalogue::{Asked, TESTS};
+use super::catalogue::TESTS;
+use super::conclude::ask_nothing_aside;
 use super::waiting::{count_from_arrivals, settle};
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};
@@ -213,13 +214,7 @@ impl Question<'_> {
             None => None,
         }
         .unwrap_or_else(|| failed(free));
-        for judgement in [&mut known.hard, &mut known.soft] {
-            for (test, found) in &mut judgement.tests {
-                if is_aside(test) {
-                    *found = Found::NotApplicable;
-                }
-            }
-        }
+        ask_nothing_aside(&mut known);
         let delays = charged.inflated.iter().map(|inflated| inflated.delay);
         count_from_arrivals(&mut known, &delays.collect::<Vec<_>>());
         known
@@ -305,10 +300,4 @@ fn is_for(test: &str, criterion: Criterion) -> bool {
         Criterion::Hard => !has(Criterion::Soft),
         Criterion::Soft => has(Criterion::Soft),
     }
-}
-
-fn is_aside(test: &str) -> bool {
-    TESTS
-        .iter()
-        .any(|one| one.name == test && matches!(one.asked, Asked::Aside(_)))
 }

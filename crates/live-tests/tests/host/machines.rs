@@ -7,11 +7,14 @@ use shiftwork_emulator::KernelChoice;
 
 use crate::catalogue::Group;
 
-/// For how long each CPU is executed elsewhere: a timer of another CPU is late by this much at most, which is less than what
+/// For how long each CPU is executed elsewhere: a timer is late by the turns of all other CPUs at most, which is less than what
 /// the comparison with the simulation grants.
-const LONG_TURN: Duration = Duration::from_micros(40);
+pub const LONG_TURN: Duration = Duration::from_micros(40);
 /// For how long each CPU is executed where tests of [`Group::Locks`] run: about as long as a decision takes.
 pub const TURN: Duration = Duration::from_micros(10);
+
+/// CPUs of each machine.
+pub const CPUS: u32 = 4;
 
 /// A kind of guest, and the groups of tests that run on it.
 pub struct Machine {

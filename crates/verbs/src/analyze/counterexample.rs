@@ -1,7 +1,7 @@
 //! Where no test decides, a simulation may: a job that is late there shows that not all deadlines are met.
 
 use shiftwork_analysis::verdicts::{Analysis, Answer, PolicyAnalysis};
-use shiftwork_model::{Arrival, Instant, Span, TaskSet};
+use shiftwork_model::{Arrival, Instant, Span, Task, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::Counters;
@@ -26,8 +26,13 @@ pub(super) const JOBS_MAX: u128 = 5_000;
 /// every job takes its whole cost. Sporadic tasks may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's
 /// definition and nothing of how it is built judges the schedule; one that it rejects shows nothing.
 pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
-    let strict = strictest(set);
     let mut examples = Vec::new();
+    // What such a task triggers depends on what it does, which may be more than it is allowed.
+    let overruns = |task: &Task| task.triggers().next().is_some() && task.longest_run() > task.cost;
+    if set.tasks.iter().any(overruns) {
+        return examples;
+    }
+    let strict = strictest(set);
     for found in &mut analysis.policies {
         if found.hard.answer != Answer::Unknown || found.refusal.is_some() {
             continue;
