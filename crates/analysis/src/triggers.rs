@@ -216,7 +216,7 @@ pub(crate) fn by_time(set: &TaskSet, streams: &Streams, latest: &[Span]) -> Opti
     Some(by_time)
 }
 
-/// Whether some job triggers others when it starts or goes on after a suspension, before it executes.
+/// Whether some job triggers others when it starts, or goes on after a suspension or with a mutex, before it executes.
 pub(crate) fn triggers_at_start(set: &TaskSet) -> bool {
     set.tasks.iter().any(|task| {
         let Work::Phases(phases) = &task.work else {
@@ -229,10 +229,11 @@ pub(crate) fn triggers_at_start(set: &TaskSet) -> bool {
                 false
             }
             Phase::Trigger(_) => !has_executed,
-            Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => {
+            Phase::Sleep(_) | Phase::Lock(_) => {
                 has_executed = false;
                 false
             }
+            Phase::Unlock(_) => false,
         })
     })
 }

@@ -77,7 +77,7 @@ fn enforced(order: Order) -> Result<(), String> {
         let granted = budget + Span::from_ns(budget.as_ns() / 100).max(Span::from_us(20));
         // The emulator computes its CPUs in turns: a timer is late by the turns of all others. What a task got too much it
         // gets less in its next periods.
-        let turns = LONG_TURN * u32::from(CPUS - 1);
+        let turns = LONG_TURN * (CPUS - 1);
         let late = Span::from_ns(turns.as_nanos() as u64);
         if most > granted + late {
             wrong.push(format!("{name} gets {most}"));

@@ -220,7 +220,7 @@ def test_triggered_tasks_have_the_period_of_their_sources_in_a_set() -> None:
     lidar = sw.Task("lidar", cost="1ms", period="50ms")
     fusion = sw.Task("fusion", cost="3ms", triggered_by={"all": ["camera", "lidar"]}, queue=2)
     planner = sw.Task("planner", cost="4ms", deadline="20ms", triggered_by="fusion")
-    assert (fusion.period_ns, fusion.utilization) == (0, 0)
+    assert (fusion.period_ns, fusion.utilization) == (0, Fraction(0))
     chain = {"name": "drive", "tasks": ["camera", "fusion", "planner"], "reaction": "200ms"}
     made = sw.TaskSet([camera, lidar, fusion, planner], cpus=2, chains=[chain])
     assert [task.period_ns for task in made] == [33_000_000, 50_000_000, 50_000_000, 50_000_000]

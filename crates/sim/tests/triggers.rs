@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use common::{AT, NS, contract, finishes, id, options, run, simulate, story, task};
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Join, OnOverrun, Phase, Priority,
-    RandomStream, Record, RecordKind, TaskId, TaskSet, Trigger, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Join, OnOverrun, Phase, Priority, Protocol,
+    RandomStream, Record, RecordKind, Resource, ResourceId, TaskId, TaskSet, Trigger, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_trace::check;
@@ -555,4 +555,34 @@ fn pending_jobs_keep_the_deadlines_of_their_arrivals() {
             "31 completed 3"
         ]
     );
+}
+
+#[test]
+fn job_that_ends_with_an_unlock_and_a_trigger_completes_before_what_arrives_then() {
+    let mut set = common::set(2, &[(1, 3), (2, 12), (1, 12)]);
+    let (mutex, x) = (ResourceId::from_index(0), id(2));
+    for (task, (priority, cpu)) in set.tasks.iter_mut().zip([(1, 0), (2, 0), (3, 1)]) {
+        task.priority = Priority::new(priority);
+        task.affinity = Affinity::pinned(CpuId::from_index(cpu));
+    }
+    set.resources = vec![Resource {
+        name: "a".into(),
+        protocol: Protocol::Ceiling,
+    }];
+    set.tasks[2].arrival = Arrival::Triggered(Trigger {
+        sources: vec![id(1)],
+        join: Join::Any,
+        queue: None,
+    });
+    let (lock, unlock) = (Phase::Lock(mutex), Phase::Unlock(mutex));
+    let run = Phase::Run(NS(2));
+    for end in [
+        vec![unlock, Phase::Trigger(x)],
+        vec![Phase::Trigger(x), unlock],
+    ] {
+        set.tasks[1].work = Work::Phases([vec![lock, run], end].concat());
+        let records = common::run(&set, "p-fp", 12);
+        assert_eq!(finishes(&records, 1), [3]);
+        assert_eq!(finishes(&records, 2), [4]);
+    }
 }

@@ -119,9 +119,11 @@ fn agreed(
 ) -> Option<PolicyAnalysis> {
     let traits = &candidate.traits;
     // Others go by the periods of tasks, which are not those of the stand-ins. And what a job triggers before it executes
-    // arrives after the decision to start it, which matters unless jobs are preempted.
-    let is_covered = matches!(traits.budgets, Budgets::OfJobs)
-        && (matches!(traits.preemption, Preemption::AtEvents) || !triggers_at_start(set));
+    // arrives after the decision to start it, which matters unless it is preempted, and where mutexes are locked.
+    let is_preempted =
+        matches!(traits.preemption, Preemption::AtEvents) && set.first_locking().is_none();
+    let is_covered =
+        matches!(traits.budgets, Budgets::OfJobs) && (is_preempted || !triggers_at_start(set));
     if !streams.are_single() || !is_covered {
         return None;
     }

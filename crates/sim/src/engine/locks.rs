@@ -188,7 +188,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// The job on the CPU unlocks the mutex, and those that it unlocks without executing between, at once: nothing that
-    /// happens at this instant comes between. It completes if nothing is left to do.
+    /// happens at this instant comes between, but triggers that it makes. It completes if nothing is left to do.
     #[inline(never)]
     pub(crate) fn unlock(&mut self, now: Instant, cpu: CpuId, job: JobId, first: ResourceId) {
         let id = job.task;
@@ -201,12 +201,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.record(now, RecordKind::Unlocked { job, resource });
             free.push(resource);
             self.begin_next_stretch(id);
-            next = match self.step(id) {
-                Step::Unlock(resource) if self.tasks[id.index()].remaining.is_zero() => {
-                    Some(resource)
-                }
-                _ => None,
-            };
+            next = self.unlocked_next(job);
         }
         let is_complete =
             self.tasks[id.index()].remaining.is_zero() && self.step(id) == Step::Complete;
@@ -224,6 +219,19 @@ impl<R: Recorder> Engine<'_, R> {
             self.complete(now, id, cpu);
             self.renew_cpus(now, id, Some(cpu));
         }
+    }
+
+    /// The mutex that the job unlocks next without executing before, after triggers that it makes at once.
+    fn unlocked_next(&mut self, job: JobId) -> Option<ResourceId> {
+        let id = job.task;
+        while self.tasks[id.index()].remaining.is_zero() {
+            match self.step(id) {
+                Step::Unlock(resource) => return Some(resource),
+                Step::Trigger(target) => self.fire(job, target),
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// The task's job may be preempted again if it holds no mutex any more that forbids it.

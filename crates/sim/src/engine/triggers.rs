@@ -110,9 +110,7 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn trigger(&mut self, now: Instant, cpu: CpuId, job: JobId, first: TaskId) {
         let mut target = first;
         loop {
-            let triggers = self.triggers.as_mut().expect(TRIGGERS);
-            triggers.fired.push((job, target));
-            self.begin_next_stretch(job.task);
+            self.fire(job, target);
             if !self.tasks[job.task.index()].remaining.is_zero() {
                 return;
             }
@@ -121,6 +119,13 @@ impl<R: Recorder> Engine<'_, R> {
                 step => return self.take_step(now, cpu, job, step),
             }
         }
+    }
+
+    /// Notes the trigger that the job makes, and begins what follows it.
+    pub(crate) fn fire(&mut self, job: JobId, target: TaskId) {
+        let triggers = self.triggers.as_mut().expect(TRIGGERS);
+        triggers.fired.push((job, target));
+        self.begin_next_stretch(job.task);
     }
 
     /// Releases what was triggered at this instant.
