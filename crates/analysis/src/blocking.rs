@@ -3,9 +3,7 @@
 //!
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
-use shiftwork_model::{
-    CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet, Work,
-};
+use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
 use crate::policy::{is_edf, is_fp, is_partitioned};
 use crate::suspensions::suspends;
@@ -103,11 +101,7 @@ impl Sections {
 
 /// The mutexes that a job of the task locks, once for each time.
 fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
-    let phases = match &task.work {
-        Work::Phases(phases) => phases.as_slice(),
-        _ => &[],
-    };
-    phases.iter().filter_map(|phase| match phase {
+    task.phases().iter().filter_map(|phase| match phase {
         Phase::Lock(resource) => Some(*resource),
         _ => None,
     })
@@ -116,10 +110,7 @@ fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
 /// Whether a job locks a mutex when it has executed all. More urgent jobs may then delay its completion though nothing is
 /// left to execute, which no test counts.
 fn locks_at_the_end(task: &Task) -> bool {
-    let Work::Phases(phases) = &task.work else {
-        return false;
-    };
-    let after = phases.iter().rev();
+    let after = task.phases().iter().rev();
     let mut after = after.take_while(|phase| !matches!(phase, Phase::Run(_)));
     after.any(|phase| matches!(phase, Phase::Lock(_)))
 }
@@ -235,13 +226,10 @@ fn holdings(
     shared: &[bool],
     spin: impl Fn(&Task, ResourceId) -> Span,
 ) -> Option<Vec<Holding>> {
-    let Work::Phases(phases) = &task.work else {
-        return Some(Vec::new());
-    };
     let mut now = Span::ZERO;
     let mut all: Vec<Holding> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
-    for phase in phases {
+    for phase in task.phases() {
         match *phase {
             Phase::Run(run) => now = (now + run).min(Span::MAX),
             Phase::Lock(resource) if shared[resource.index()] => {

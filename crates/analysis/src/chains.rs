@@ -170,7 +170,7 @@ fn add(one: Span, other: Span) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{CpuId, Order, Priority};
+    use shiftwork_model::{CpuId, Join, Order, Phase, Priority, Trigger, Work};
 
     const MS: fn(u64) -> Span = Span::from_ms;
 
@@ -247,5 +247,69 @@ mod tests {
         assert_eq!(bound(&set, Some(Order::Edf)), Some(MS(10 + 2 + 20 + 25)));
         set.tasks[0].priority = None;
         assert_eq!(bound(&set, fp), Some(MS(10 + 3 + 20 + 25)));
+    }
+
+    /// `c` waits for `a` and `b`, which arrive every 10 ms.
+    fn joined() -> TaskSet {
+        let mut set = pair();
+        let mut c = set.tasks[1].clone();
+        set.tasks[1].period = MS(10);
+        c.name = "c".into();
+        c.arrival = Arrival::Triggered(Trigger {
+            sources: set.chains[0].tasks.clone(),
+            join: Join::All,
+            queue: None,
+        });
+        c.period = MS(10);
+        set.tasks.push(c);
+        set.chains[0].tasks = [0, 2].map(TaskId::from_index).to_vec();
+        set
+    }
+
+    #[test]
+    fn latency_through_a_join_counts_the_offset_of_the_latest_root() {
+        let latency = |set: &TaskSet, responses: [u64; 3]| {
+            latency_bound(&set.chains[0], set, &responses.map(|ms| Some(MS(ms))))
+        };
+        let mut set = joined();
+        assert_eq!(latency(&set, [3, 6, 2]), Some(MS(6 + 2)));
+        set.tasks[1].offset = MS(4);
+        assert_eq!(latency(&set, [3, 6, 2]), Some(MS(4 + 6 + 2)));
+        // Then `b` is the root, and `a` arrives before it.
+        assert_eq!(latency(&set, [9, 6, 2]), Some(MS(4 + 9 + 2)));
+        set.tasks[1].period = MS(20);
+        assert_eq!(
+            latency(&set, [3, 6, 2]),
+            None,
+            "they do not come one for one"
+        );
+    }
+
+    #[test]
+    fn reaction_through_a_trigger_is_bounded_unless_it_may_be_lost() {
+        let responses = [Some(MS(3)), Some(MS(25))];
+        let mut set = pair();
+        let mut trigger = Trigger {
+            sources: vec![TaskId::from_index(0)],
+            join: Join::Any,
+            queue: None,
+        };
+        let bound = |trigger: &Trigger, set: &mut TaskSet| {
+            set.tasks[1].arrival = Arrival::Triggered(trigger.clone());
+            let known = Known {
+                set,
+                responses: &responses,
+                rules: None,
+            };
+            chain_bound(&set.chains[0], known)
+        };
+        assert_eq!(bound(&trigger, &mut set), Some(MS(10 + 3 + 25)));
+        trigger.queue = Some(1);
+        assert_eq!(bound(&trigger, &mut set), None);
+        trigger.queue = None;
+        // Triggered before `a` writes.
+        let [run, trigger_b] = [Phase::Run(MS(1)), Phase::Trigger(TaskId::from_index(1))];
+        set.tasks[0].work = Work::Phases(vec![trigger_b, run]);
+        assert_eq!(bound(&trigger, &mut set), None);
     }
 }

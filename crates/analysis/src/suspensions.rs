@@ -1,13 +1,10 @@
 //! Tasks that suspend themselves within a job; [`stand_ins`](crate::stand_ins) says what follows.
 
-use shiftwork_model::{Phase, Span, Task, TaskSet, Work};
+use shiftwork_model::{Phase, Span, Task, TaskSet};
 
 /// How long a job of the task suspends itself at most; zero if it does not.
 pub fn suspension(task: &Task) -> Span {
-    let Work::Phases(phases) = &task.work else {
-        return Span::ZERO;
-    };
-    let sleeps = phases.iter().map(|phase| match phase {
+    let sleeps = task.phases().iter().map(|phase| match phase {
         Phase::Run(_) | Phase::Lock(_) | Phase::Unlock(_) | Phase::Trigger(_) => Span::ZERO,
         Phase::Sleep(sleep) => *sleep,
     });

@@ -2,9 +2,7 @@
 //!
 //! `docs/theory/triggers.md` has the lemmas.
 
-use shiftwork_model::{
-    Affinity, Arrival, Join, OnOverrun, Phase, Span, Task, TaskId, TaskSet, Trigger, Work,
-};
+use shiftwork_model::{Affinity, Arrival, Join, Phase, Span, Task, TaskId, TaskSet, Trigger, Work};
 
 use crate::exact::whole;
 use crate::suspensions::suspends;
@@ -127,11 +125,10 @@ impl Streams {
 
 /// Whether the task is triggered or triggers others, and may be throttled.
 fn is_served(set: &TaskSet, id: TaskId, task: &Task) -> bool {
-    let may_be_throttled = task.on_overrun == OnOverrun::Throttle && task.longest_run() > task.cost;
     let takes_part = task.trigger().is_some()
         || task.triggers().next().is_some()
         || set.triggered_at_completion(id).next().is_some();
-    may_be_throttled && takes_part
+    task.may_be_throttled() && takes_part
 }
 
 /// The streams of a task of which each trigger releases a job.
@@ -219,11 +216,8 @@ pub(crate) fn by_time(set: &TaskSet, streams: &Streams, latest: &[Span]) -> Opti
 /// Whether some job triggers others when it starts, or goes on after a suspension or with a mutex, before it executes.
 pub(crate) fn triggers_at_start(set: &TaskSet) -> bool {
     set.tasks.iter().any(|task| {
-        let Work::Phases(phases) = &task.work else {
-            return false;
-        };
         let mut has_executed = false;
-        phases.iter().any(|phase| match phase {
+        task.phases().iter().any(|phase| match phase {
             Phase::Run(run) => {
                 has_executed |= !run.is_zero();
                 false
@@ -245,8 +239,8 @@ fn in_ticks(cost: Span, tick: Span) -> Span {
 }
 
 /// Bounds on the response times of all tasks under fixed priorities, by task, counted from arrivals, where each is bound
-/// to one CPU; and how much later than a job of its root arrives a job of it at most. `None` if the tasks are not bound so,
-/// suspend themselves or lock mutexes, or nothing is found with so many steps.
+/// to one CPU. `None` if the tasks are not bound so, suspend themselves or lock mutexes, or nothing is found with so many
+/// steps.
 ///
 /// # Cost
 /// That of a response-time analysis of all streams for each round of an iteration, of which there are few where responses

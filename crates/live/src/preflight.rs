@@ -214,11 +214,11 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{Affinity, Task, TaskSet};
+    use shiftwork_model::{Affinity, Arrival, Join, Task, TaskId, TaskSet, Trigger};
     use shiftwork_policy::registry;
 
     #[test]
-    fn a_task_with_jitter_is_refused_by_name() {
+    fn tasks_with_jitter_or_triggers_are_refused_by_name() {
         let affinity = Affinity::pinned(CpuId::from_index(0));
         let mut task = Task::periodic("a", Span::from_ms(1), Span::from_ms(10), affinity);
         let check = |task: &Task| {
@@ -239,6 +239,19 @@ mod tests {
             Err(String::from(
                 "task `a`: a live run takes no `jitter`, and here it is 2ms; it releases jobs when they arrive: leave \
                  `jitter` out, or use `simulate`"
+            ))
+        );
+        task.jitter = Span::ZERO;
+        task.arrival = Arrival::Triggered(Trigger {
+            sources: vec![TaskId::from_index(1)],
+            join: Join::Any,
+            queue: None,
+        });
+        let refusal = check(&task).map_err(|error| error.to_string());
+        assert_eq!(
+            refusal,
+            Err(String::from(
+                "task `a` is triggered by others, and live runs release jobs by time; `simulate` has triggers"
             ))
         );
     }

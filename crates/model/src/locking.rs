@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::resource::ResourceId;
-use crate::task::{Phase, TaskId, Work};
+use crate::task::{Phase, TaskId};
 use crate::taskset::TaskSet;
 
 /// A task locks a mutex while it holds another.
@@ -34,11 +34,8 @@ impl TaskSet {
     pub fn nested_locks(&self) -> Vec<NestedLock> {
         let mut all = BTreeSet::new();
         for (task, of) in self.iter() {
-            let Work::Phases(phases) = &of.work else {
-                continue;
-            };
             let mut open: Vec<ResourceId> = Vec::new();
-            for phase in phases {
+            for phase in of.phases() {
                 match *phase {
                     Phase::Lock(locked) => {
                         all.extend(open.iter().map(|&held| NestedLock { task, held, locked }));
@@ -101,11 +98,8 @@ struct Request {
 fn requests(set: &TaskSet) -> Vec<Request> {
     let mut all = BTreeSet::new();
     for (task, of) in set.iter() {
-        let Work::Phases(phases) = &of.work else {
-            continue;
-        };
         let mut open = BTreeSet::new();
-        for phase in phases {
+        for phase in of.phases() {
             match *phase {
                 Phase::Lock(locked) => {
                     if !open.is_empty() {
@@ -171,7 +165,7 @@ mod tests {
     use crate::cpu::CpuId;
     use crate::random::RandomStream;
     use crate::resource::{Protocol, Resource};
-    use crate::task::Task;
+    use crate::task::{Task, Work};
     use crate::time::Span;
 
     /// The mutexes that a job locks (`true`) and unlocks.

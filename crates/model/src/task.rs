@@ -265,20 +265,28 @@ impl Task {
         }
     }
 
+    /// Whether a job may use up its budget before it is done, and then has to wait.
+    pub fn may_be_throttled(&self) -> bool {
+        self.on_overrun == OnOverrun::Throttle && self.longest_run() > self.cost
+    }
+
+    /// The phases of every job; empty if jobs only compute.
+    pub const fn phases(&self) -> &[Phase] {
+        match &self.work {
+            Work::Phases(phases) => phases.as_slice(),
+            Work::Cost | Work::Constant(_) | Work::Uniform(..) | Work::Trace(_) => &[],
+        }
+    }
+
     /// Whether its jobs lock mutexes.
     pub fn locks(&self) -> bool {
-        let Work::Phases(phases) = &self.work else {
-            return false;
-        };
-        phases.iter().any(|phase| matches!(phase, Phase::Lock(_)))
+        let mut phases = self.phases().iter();
+        phases.any(|phase| matches!(phase, Phase::Lock(_)))
     }
 
     /// Whether its jobs lock this mutex.
     pub fn locks_one(&self, resource: ResourceId) -> bool {
-        let Work::Phases(phases) = &self.work else {
-            return false;
-        };
-        phases.contains(&Phase::Lock(resource))
+        self.phases().contains(&Phase::Lock(resource))
     }
 
     /// The CPU that the task is bound to; `None` if it may use several.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::chain::Chain;
-use crate::task::{Arrival, Join, Phase, Task, TaskId, Trigger, Work};
+use crate::task::{Arrival, Join, Phase, Task, TaskId, Trigger};
 use crate::taskset::TaskSet;
 use crate::time::Span;
 
@@ -18,11 +18,7 @@ impl Task {
 
     /// The tasks that its jobs trigger before they complete, in the order of its phases, with repetitions.
     pub fn triggers(&self) -> impl Iterator<Item = TaskId> {
-        let phases = match &self.work {
-            Work::Phases(phases) => phases.as_slice(),
-            _ => &[],
-        };
-        phases.iter().filter_map(|phase| match phase {
+        self.phases().iter().filter_map(|phase| match phase {
             Phase::Trigger(task) => Some(*task),
             _ => None,
         })
@@ -66,12 +62,11 @@ impl TaskSet {
         u64::try_from(written).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The mean separation of the arrivals of a task with this trigger if those of its sources are their periods apart,
-    /// rounded down, at least a nanosecond: of one source its period, under [`Join::All`] the longest, under [`Join::Any`]
-    /// the rates of all add up.
-    ///
-    /// `target` is the task with this trigger.
-    pub fn triggered_period(&self, target: TaskId, trigger: &Trigger) -> Span {
+    /// The mean separation of the arrivals of a triggered task if those of its sources are their periods apart, rounded
+    /// down, at least a nanosecond: of one source its period, under [`Join::All`] the longest, under [`Join::Any`] the rates
+    /// of all add up. `None` if the task arrives by time.
+    pub fn triggered_period(&self, target: TaskId) -> Option<Span> {
+        let trigger = self.tasks[target.index()].trigger()?;
         let each = trigger.sources.iter().map(|&source| {
             let period = self.tasks[source.index()].period.as_ns();
             (period / self.triggers_per_job(source, target)).max(1)
@@ -84,7 +79,7 @@ impl TaskSet {
             Join::Any => each.reduce(together),
             Join::All => each.max(),
         };
-        Span::from_ns(period.unwrap_or(1))
+        period.map(Span::from_ns)
     }
 
     /// The tasks so that each follows all that trigger it.
@@ -132,6 +127,7 @@ mod tests {
     use super::*;
     use crate::affinity::Affinity;
     use crate::cpu::CpuId;
+    use crate::task::Work;
 
     const ID: fn(usize) -> TaskId = TaskId::from_index;
 
@@ -168,8 +164,8 @@ mod tests {
         let tasks: [(u64, &[usize]); 3] = [(10, &[]), (15, &[]), (1, &[0, 1])];
         for (join, period) in [(Join::Any, 6), (Join::All, 15)] {
             let mut set = set(&tasks, join);
-            let trigger = set.tasks[2].trigger().unwrap().clone();
-            assert_eq!(set.triggered_period(ID(2), &trigger), Span::from_ms(period));
+            assert_eq!(set.triggered_period(ID(2)), Some(Span::from_ms(period)));
+            assert_eq!(set.triggered_period(ID(1)), None);
             let run = Phase::Run(Span::from_us(1));
             set.tasks[1].work = Work::Phases([run, Phase::Trigger(ID(2)), run].to_vec());
             assert_eq!(set.triggers_per_job(ID(1), ID(2)), 1);

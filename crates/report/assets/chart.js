@@ -313,7 +313,7 @@ class Chart {
   }
 
   // Vertical arrows from one lane to another: shifts between CPUs, triggers between tasks.
-  crossings(all, place, colour) {
+  crossings(all, place, tint) {
     const { context: c } = this;
     const first = search(all, (s) => s.at < view.from), last = search(all, (s) => s.at <= view.to);
     const roomy = this.plot / Math.max(1, last - first) > 6;
@@ -325,7 +325,7 @@ class Chart {
       painted = x;
       const [from, to] = [source, target].map(place);
       const end = to - Math.sign(to - from) * (roomy ? 5 : 0);
-      for (const [ink, wide] of roomy ? [[HALO, 3.5], [colour, 1.5]] : [[colour, 1]]) {
+      for (const [ink, wide] of roomy ? [[HALO, 3.5], [tint, 1.5]] : [[tint, 1]]) {
         c.strokeStyle = ink;
         c.lineWidth = wide;
         c.beginPath();
@@ -334,7 +334,7 @@ class Chart {
         c.stroke();
       }
       if (!roomy) continue;
-      c.fillStyle = colour;
+      c.fillStyle = tint;
       c.beginPath();
       c.arc(x, from, 2.6, 0, 7);
       c.fill();

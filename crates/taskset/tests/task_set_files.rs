@@ -531,10 +531,10 @@ fn triggered(mut set: TaskSet, triggers: &[Triggered]) -> TaskSet {
             join,
             queue,
         };
-        let period = set.triggered_period(id, &trigger);
         let task = &mut set.tasks[index];
-        (task.offset, task.jitter, task.period) = (Span::ZERO, Span::ZERO, period);
+        (task.offset, task.jitter) = (Span::ZERO, Span::ZERO);
         task.arrival = Arrival::Triggered(trigger);
+        set.tasks[index].period = set.triggered_period(id).unwrap();
     }
     set
 }

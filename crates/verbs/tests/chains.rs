@@ -110,10 +110,10 @@ fn trigger_along(random: &mut RandomStream, set: &mut TaskSet) {
             join: [Join::Any, Join::All][random.below(2) as usize],
             queue: (random.below(8) == 0).then_some(1),
         };
-        let period = set.triggered_period(target, &trigger);
         let task = &mut set.tasks[target.index()];
-        (task.period, task.offset) = (period, Span::ZERO);
+        task.offset = Span::ZERO;
         task.arrival = Arrival::Triggered(trigger);
+        set.tasks[target.index()].period = set.triggered_period(target).unwrap();
     }
     for task in &mut set.tasks {
         task.deadline = task.deadline.max(task.cost);

@@ -1,20 +1,16 @@
 //! The analysis of a task set: of tasks that arrive by time, and of tasks of which some trigger others.
 //!
 //! When a triggered job arrives depends on responses, and responses on when jobs arrive. What is found so that both agree
-//! holds: `docs/theory/triggers.md` has the proof. Nothing is ever refuted where
-//! tasks are triggered.
+//! holds: `docs/theory/triggers.md` has the proof. Nothing is ever refuted where tasks are triggered.
 
-use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, TaskSet};
+use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, Task, TaskSet};
 
-use super::conclude::{ask_nothing_aside, improve, judgement, nothing_known};
-use super::judge::analyse_by_time;
-use super::waiting::not_shown;
+use super::conclude::{ask_nothing_aside, improve, judgement, nothing_applies};
+use super::judge::{analyse_by_time, utilization};
 use super::{Analysis, Answer, Candidate, Criterion, Found, PolicyAnalysis};
-use crate::affinity::feasibility;
+use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::policy::is_fp;
 use crate::triggers::{Streams, by_time, holistic, triggers_at_start};
-use crate::verdicts::TESTS;
-use crate::{Demand, Rate};
 
 /// Analyses of tasks that arrive by time until arrivals and responses agree.
 const ROUNDS: usize = 24;
@@ -57,39 +53,20 @@ pub(super) fn analyse_one(
 
 /// For a task set of which some tasks are triggered.
 fn analyse_triggered(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    let mut utilization = Demand::default();
-    let rates = set.tasks.iter();
-    let rates = rates.filter_map(|task| Rate::new(task.cost, task.period));
-    rates.for_each(|rate| utilization.add(rate));
     let streams = Streams::of(set);
     let policy = |candidate: &Candidate| match (&candidate.bound, &streams) {
         (Ok(bound), Some(streams)) => known(set, streams, (candidate, bound), steps),
-        _ => unknown(set, candidate),
+        _ => nothing_applies(candidate, set.tasks.len()),
     };
-    let mut feasibility = not_shown(set, feasibility(set));
-    feasibility.verdict = crate::affinity::Feasible::Unknown;
-    feasibility.witness = None;
     Analysis {
-        utilization,
-        feasibility,
+        utilization: utilization(set),
+        feasibility: Feasibility {
+            verdict: Feasible::Unknown,
+            witness: None,
+            ..feasibility(set)
+        },
         policies: candidates.iter().map(policy).collect(),
     }
-}
-
-/// Nothing, with the reason if the policy refuses the tasks.
-fn unknown(set: &TaskSet, candidate: &Candidate) -> PolicyAnalysis {
-    let mut found = PolicyAnalysis {
-        refusal: candidate.bound.as_ref().err().cloned(),
-        ..nothing_known(candidate, set.tasks.len())
-    };
-    let speaks = TESTS
-        .iter()
-        .filter(|test| test.speaks_of(&candidate.traits));
-    for test in speaks {
-        let tests = &mut judgement(&mut found, test.criterion).tests;
-        tests.push((test.name, Found::NotApplicable));
-    }
-    found
 }
 
 /// What is known of a policy that binds the tasks to these CPUs.
@@ -99,8 +76,8 @@ fn known(
     (candidate, bound): (&Candidate, &[Affinity]),
     steps: u64,
 ) -> PolicyAnalysis {
-    let mut found =
-        agreed(set, streams, candidate, steps).unwrap_or_else(|| unknown(set, candidate));
+    let found = agreed(set, streams, candidate, steps);
+    let mut found = found.unwrap_or_else(|| nothing_applies(candidate, set.tasks.len()));
     if is_fp(&candidate.traits)
         && let Some(responses) = holistic(set, streams, bound, steps)
     {
@@ -163,7 +140,7 @@ fn note(set: &TaskSet, found: &mut PolicyAnalysis, responses: &[Span]) {
     for (best, &response) in found.best.iter_mut().zip(responses) {
         improve(best, response, TEST);
     }
-    let in_time = |(task, response): (&shiftwork_model::Task, &Span)| *response <= task.deadline;
+    let in_time = |(task, response): (&Task, &Span)| *response <= task.deadline;
     let is_in_time = set.tasks.iter().zip(responses).all(in_time);
     for (criterion, is_shown) in [(Criterion::Hard, is_in_time), (Criterion::Soft, true)] {
         let judgement = judgement(found, criterion);

@@ -109,6 +109,22 @@ pub(super) fn nothing_known(candidate: &Candidate, tasks: usize) -> PolicyAnalys
     }
 }
 
+/// What is known of a policy of whose tests none applies, with the reason if it refuses the tasks.
+pub(super) fn nothing_applies(candidate: &Candidate, tasks: usize) -> PolicyAnalysis {
+    let mut found = PolicyAnalysis {
+        refusal: candidate.bound.as_ref().err().cloned(),
+        ..nothing_known(candidate, tasks)
+    };
+    let speaking = TESTS
+        .iter()
+        .filter(|test| test.speaks_of(&candidate.traits));
+    for test in speaking {
+        let tests = &mut judgement(&mut found, test.criterion).tests;
+        tests.push((test.name, Found::NotApplicable));
+    }
+    found
+}
+
 const fn undecided() -> Judgement {
     Judgement {
         answer: Answer::Unknown,

@@ -88,9 +88,11 @@ pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
 
 /// Answers the question about tasks of which some trigger others, where scheduling is free.
 fn decide_triggered(set: &TaskSet, question: &Question<'_>) -> Decision {
+    if question.price.is_some() {
+        return NOTHING;
+    }
     let asked = (&question.traits, question.bound);
-    let found = analyse_one(set, asked, question.steps);
-    let Some(found) = found.filter(|_| question.price.is_none()) else {
+    let Some(found) = analyse_one(set, asked, question.steps) else {
         return NOTHING;
     };
     let judgement = found.judgement(question.criterion);

@@ -7,7 +7,7 @@ use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 use super::ask::Shown;
 use super::case::Case;
 use super::catalogue::{Asked, Criterion, TESTS};
-use super::conclude::{conclude, judgement, keep, nothing_known, refute};
+use super::conclude::{conclude, judgement, keep, nothing_applies, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
@@ -64,14 +64,6 @@ pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u6
 
 /// As [`analyse_by_time`], as if each job might run from its arrival on.
 fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    let mut utilization = Demand::default();
-    for rate in set
-        .tasks
-        .iter()
-        .filter_map(|task| Rate::new(task.cost, task.period))
-    {
-        utilization.add(rate);
-    }
     let feasibility = feasibility(set);
     let mut inquiry = Inquiry::new(set, steps);
     let policies = candidates
@@ -79,10 +71,19 @@ fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analy
         .map(|candidate| inquiry.policy(candidate, &feasibility))
         .collect();
     Analysis {
-        utilization,
+        utilization: utilization(set),
         feasibility,
         policies,
     }
+}
+
+/// The sum of all C/T.
+pub(super) fn utilization(set: &TaskSet) -> Demand {
+    let mut sum = Demand::default();
+    let tasks = set.tasks.iter();
+    let rates = tasks.filter_map(|task| Rate::new(task.cost, task.period));
+    rates.for_each(|rate| sum.add(rate));
+    sum
 }
 
 /// What a question is remembered by: the test, its steps, and about what it was asked.
@@ -110,22 +111,14 @@ impl<'a> Inquiry<'a> {
     /// All tests that speak of the policy.
     fn policy(&mut self, candidate: &Candidate, feasibility: &Feasibility) -> PolicyAnalysis {
         let tasks = self.set.tasks.len();
-        let mut found = PolicyAnalysis {
-            refusal: candidate.bound.as_ref().err().cloned(),
-            ..nothing_known(candidate, tasks)
-        };
-        match &candidate.bound {
-            Ok(bound) => self.bound(bound, feasibility, &mut found),
-            Err(_) => {
-                let listed = TESTS
-                    .iter()
-                    .filter(|test| test.speaks_of(&candidate.traits));
-                for test in listed {
-                    let tests = &mut judgement(&mut found, test.criterion).tests;
-                    tests.push((test.name, Found::NotApplicable));
-                }
+        let mut found = match &candidate.bound {
+            Ok(bound) => {
+                let mut found = nothing_known(candidate, tasks);
+                self.bound(bound, feasibility, &mut found);
+                found
             }
-        }
+            Err(_) => nothing_applies(candidate, tasks),
+        };
         self.hopeless(&mut found, feasibility);
         found
     }

@@ -34,7 +34,6 @@ pub use analyse::analyse;
 pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
-
 pub use priorities::{priority_order, with_priorities};
 pub use reserved::bounds_beside_reserve;
 pub use scale::{Factor, largest_factor};

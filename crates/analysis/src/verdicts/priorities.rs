@@ -25,7 +25,7 @@ pub(super) type InTime = fn(&Case, usize, &mut Steps) -> Option<bool>;
 /// `candidate` says where the policy binds the tasks of the set that it is given. `None` if none was found, the policy
 /// does not go by priorities, or tasks trigger others: then parts cannot be judged alone.
 ///
-/// On one CPU an order is found whenever there is one, if the steps last. Elsewhere the tests at hand are sufficient
+/// On one CPU an order is found whenever there is one, if the steps last and jobs lock no mutexes. Elsewhere the tests at hand are sufficient
 /// only: what they show with some order is found if they show it with deadlines in place of response times, and
 /// may be found if not.
 ///

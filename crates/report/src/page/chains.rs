@@ -1,6 +1,6 @@
 //! The section with the cause-effect chains of the runs: the longest times, and what was wanted.
 
-use shiftwork_model::{Span, TaskSet};
+use shiftwork_model::{Chain, Span, TaskSet};
 use shiftwork_trace::{ChainSummary, EndToEnd};
 
 use super::{RunView, escape, time};
@@ -36,7 +36,7 @@ fn rows_of(view: &RunView<'_>) -> String {
 }
 
 /// The tasks from the first to the last.
-fn path(set: &TaskSet, chain: &shiftwork_model::Chain) -> String {
+fn path(set: &TaskSet, chain: &Chain) -> String {
     let names = chain
         .tasks
         .iter()

@@ -168,11 +168,10 @@ impl<R: Recorder> Engine<'_, R> {
         self.note_leaving(now, id);
         self.notify_policy(Event::Leave(id), None);
         self.forget_queued(id);
+        self.forget_triggers(id);
         let state = &mut self.tasks[id.index()];
         state.stage = Stage::Absent;
         state.number = state.released;
-        let released = state.released;
-        self.forget_triggers(id, released);
         self.releases.set(id.index(), Instant::NEVER);
         self.timers.set(id.index(), Instant::NEVER);
         self.arrivals.retain(|&other| other != id);

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 
 use shiftwork_machine::Step;
-use shiftwork_model::{CpuId, Instant, JobId, Join, RecordKind, Recorder, TaskId, TaskSet};
+use shiftwork_model::{
+    CpuId, Instant, JobId, Join, RecordKind, Recorder, TaskId, TaskSet, Trigger,
+};
 
 use super::Engine;
 use crate::state::{Stage, TaskState};
@@ -49,11 +51,9 @@ impl Queue {
     fn take(&mut self, source: TaskId, task: &TaskState) -> (bool, bool) {
         let (released, begun) = (task.released, task.number);
         let place = self.place(source);
-        let others = self.accepted.iter().enumerate();
+        let mut others = self.accepted.iter().enumerate();
         let completes = self.accepted[place] == released
-            && others
-                .into_iter()
-                .all(|(other, accepted)| other == place || *accepted > released);
+            && others.all(|(other, accepted)| other == place || *accepted > released);
         let begins = completes && task.stage == Stage::Idle;
         if !begins && self.accepted[place] - begun >= self.limit {
             return (false, false);
@@ -67,7 +67,7 @@ impl Triggers {
     /// `None` if no task triggers another.
     pub(crate) fn new(set: &TaskSet) -> Option<Self> {
         set.first_triggered()?;
-        let queue = |trigger: &shiftwork_model::Trigger| {
+        let queue = |trigger: &Trigger| {
             let places = match trigger.join {
                 Join::Any => 1,
                 Join::All => trigger.sources.len(),
@@ -136,11 +136,12 @@ impl<R: Recorder> Engine<'_, R> {
         };
         let mut fired = std::mem::take(&mut triggers.fired);
         for (by, task) in fired.drain(..) {
-            let state = self.tasks[task.index()].clone();
-            let queue = self.queue(task);
+            let state = &self.tasks[task.index()];
+            let triggers = self.triggers.as_mut().expect(TRIGGERS);
+            let queue = triggers.queues[task.index()].as_mut().expect(TRIGGERS);
             let (is_kept, releases) = match state.stage {
                 Stage::Absent => (false, false),
-                _ => queue.take(by.task, &state),
+                _ => queue.take(by.task, state),
             };
             if releases {
                 queue.arrivals.push_back(now);
@@ -160,8 +161,9 @@ impl<R: Recorder> Engine<'_, R> {
         arrivals.pop_front().expect("a released job has arrived")
     }
 
-    /// Drops all that waits to release a job of the task, which has released this many.
-    pub(crate) fn forget_triggers(&mut self, id: TaskId, released: u64) {
+    /// Drops all that waits to release a job of the task.
+    pub(crate) fn forget_triggers(&mut self, id: TaskId) {
+        let released = self.tasks[id.index()].released;
         let triggers = self.triggers.as_mut();
         if let Some(queue) = triggers.and_then(|it| it.queues[id.index()].as_mut()) {
             queue.accepted.fill(released);

@@ -1,6 +1,6 @@
 //! The `[[resource]]` tables of a task-set file: mutexes, and the mistakes in how tasks use them.
 
-use shiftwork_model::{OnOverrun, Phase, Protocol, Resource, ResourceId, TaskSet};
+use shiftwork_model::{Phase, Protocol, Resource, ResourceId, TaskSet};
 
 use crate::error::{LockWhileHolding, TasksetError};
 use crate::keys::{Key, Takes, may, must, words};
@@ -154,12 +154,11 @@ pub(super) fn check_phases(
 pub(super) fn check(file: &Table<'_>, set: &TaskSet) {
     let values = file.items("task");
     for (value, task) in values.iter().zip(&set.tasks) {
-        let longest = task.longest_run();
-        if task.locks() && task.on_overrun == OnOverrun::Throttle && longest > task.cost {
+        if task.locks() && task.may_be_throttled() {
             value.report(TasksetError::ThrottledWithLocks {
                 place: value.place(),
                 task: task.name.clone(),
-                longest,
+                longest: task.longest_run(),
                 cost: task.cost,
             });
         }

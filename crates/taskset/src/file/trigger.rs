@@ -1,7 +1,7 @@
 //! What triggers the jobs of a task: the keys `triggered-by` and `queue`, and what follows from them once all tasks are
 //! read.
 
-use shiftwork_model::{Arrival, Join, Span, TaskSet, Trigger};
+use shiftwork_model::{Join, Span, Task, TaskId, TaskSet, Trigger};
 
 use super::TaskNames;
 use crate::error::TasksetError;
@@ -61,7 +61,7 @@ pub(super) fn read(
 fn read_sources(
     value: &Value<'_>,
     ids: &TaskNames<'_>,
-) -> Result<(Join, Vec<shiftwork_model::TaskId>), TasksetError> {
+) -> Result<(Join, Vec<TaskId>), TasksetError> {
     if !value.is_table() {
         value.text(ACCEPTED)?;
         return Ok((Join::Any, vec![ids.find(value)?]));
@@ -93,8 +93,8 @@ fn read_sources(
 /// Gives every triggered task its period, and its deadline where it has none so far, that is zero. Reports circles,
 /// deadlines that leave no room for the cost, and phases that trigger tasks which do not say so.
 pub(super) fn settle(file: &Table<'_>, set: &mut TaskSet) {
-    if set.first_triggered().is_none() && set.tasks.iter().all(|it| it.triggers().next().is_none())
-    {
+    let takes_part = |task: &Task| task.trigger().is_some() || task.triggers().next().is_some();
+    if !set.tasks.iter().any(takes_part) {
         return;
     }
     let values = file.items("task");
@@ -126,10 +126,9 @@ pub(super) fn settle(file: &Table<'_>, set: &mut TaskSet) {
                 target: name(set, target.index()),
             });
         }
-        let Arrival::Triggered(trigger) = &task.arrival else {
+        let Some(period) = set.triggered_period(id) else {
             continue;
         };
-        let period = set.triggered_period(id, trigger);
         let task = &mut set.tasks[id.index()];
         task.period = in_ticks(period, set.platform.tick_unit);
         if task.deadline.is_zero() {

@@ -4,9 +4,7 @@
 //! the releases, and the deadlines of later jobs are not known here. Nor are they of a job that becomes ready
 //! only after the release of the next one.
 
-use shiftwork_model::{
-    Instant, Invariant, JobId, OnOverrun, Order, RecordKind, Span, Task, TaskSet,
-};
+use shiftwork_model::{Instant, Invariant, JobId, Order, RecordKind, Span, Task, TaskSet};
 
 use super::state::State;
 use super::{Findings, PolicyContract};
@@ -34,10 +32,8 @@ impl SchedulingDeadlines {
         // The deadlines of SCHED_DEADLINE's servers do not follow releases.
         let follow_releases = contract.invariant != Invariant::PushPull;
         // A server falls behind the arrivals of a triggered task where these are less than a period apart.
-        let is_served =
-            |task: &Task| task.on_overrun == OnOverrun::Throttle && task.longest_run() > task.cost;
         let is_known =
-            |task: &Task| follow_releases && (task.trigger().is_none() || !is_served(task));
+            |task: &Task| follow_releases && (task.trigger().is_none() || !task.may_be_throttled());
         let tasks = set.tasks.iter().map(|task| Known {
             attributes: is_known(task).then_some((task.cost, task.deadline)),
             last: None,

@@ -12,7 +12,8 @@ use crate::promise::quantum_rule;
 pub(super) const LONGEST: Span = Span::from_ns(Span::MAX.as_ns() / 4);
 
 /// The same tasks without timed changes; every job executes for its whole cost, without suspensions, and no budget
-/// stops it. A job that locks mutexes does what the file says: without them others might be late that are not.
+/// stops it. A job that locks mutexes or triggers others does what the file says: without that others might be late that
+/// are not.
 pub(super) fn with_full_costs(set: &TaskSet) -> TaskSet {
     let full = |task: &Task| Task {
         work: match task.locks() || task.triggers().next().is_some() {
