@@ -1,8 +1,9 @@
-//! Tasks whose jobs have to wait, as they have jitter, suspend themselves or lock mutexes: what verdicts and admission say
-//! of them holds in simulated schedules.
+//! Tasks whose jobs have to wait, as they have jitter, suspend themselves, lock mutexes or are triggered by others: what
+//! verdicts and admission say of them holds in simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod mutexes;
+mod triggers;
 
 use shiftwork_analysis::admission::{Guarantee, Terms, admit};
 use shiftwork_analysis::stand_ins::waits;
@@ -15,6 +16,7 @@ use shiftwork_model::{
     Action, Affinity, Arrival, Change, CpuSet, Instant, Invariant, Order, Phase, PolicyTraits,
     Priority, RandomStream, RecordKind, Recorder, Span, Task, TaskId, TaskSet, Work,
 };
+use shiftwork_policy::Policy;
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Simulation};
 
@@ -58,21 +60,31 @@ fn longest(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Vec<u64>> {
             break;
         }
         set.platform.tick_unit = tick?;
-        let options = Options {
-            seed: seed + run,
-            horizon: Instant::from_ns(20_000),
-            overheads: None,
-            reserve_server: false,
-        };
-        let mut responses = Responses {
-            set: &set,
-            due: vec![Vec::new(); set.tasks.len()],
-            longest,
-        };
-        Simulation::new(&set, policy, &entry.traits, options).run(&mut responses);
-        longest = responses.longest;
+        observe(&set, (entry, policy), seed + run, &mut longest);
     }
     Some(longest)
+}
+
+/// Simulates the set, and takes the longest times from arrivals into account.
+fn observe(
+    set: &TaskSet,
+    (entry, policy): (&Entry, Box<dyn Policy>),
+    seed: u64,
+    longest: &mut Vec<u64>,
+) {
+    let options = Options {
+        seed,
+        horizon: Instant::from_ns(20_000),
+        overheads: None,
+        reserve_server: false,
+    };
+    let mut responses = Responses {
+        set,
+        due: vec![Vec::new(); set.tasks.len()],
+        longest: std::mem::take(longest),
+    };
+    Simulation::new(set, policy, &entry.traits, options).run(&mut responses);
+    *longest = responses.longest;
 }
 
 /// Why jobs of random tasks have to wait.

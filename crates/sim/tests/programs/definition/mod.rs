@@ -1,11 +1,15 @@
-//! Mutexes by their definition, executed one time unit after the other, under a policy that runs the most urgent basis of
+//! What jobs do by the definition, executed one time unit after the other, under a policy that runs the most urgent basis of
 //! the ready jobs.
+
+mod triggers;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
     CpuId, CpuSet, NotReadyReason, Phase, Protocol, Record, RecordKind, ResourceId, TaskSet, Work,
 };
+
+use triggers::{Waiting, waiting};
 
 /// A job in the terms of the definition.
 struct Job {
@@ -35,6 +39,26 @@ impl Job {
         }
     }
 
+    /// Suspends itself if that comes next, adjacent suspensions as one.
+    fn suspend(&mut self, now: u64) {
+        let mut until = now;
+        while self.left == 0
+            && let Some(Phase::Sleep(span)) = self.phases.get(self.at)
+        {
+            until += span.as_ns();
+            self.at += 1;
+        }
+        if until > now {
+            self.asleep_until = Some(until);
+            self.begin();
+        }
+    }
+
+    /// Whether nothing is left to do.
+    fn has_ended(&self) -> bool {
+        self.left == 0 && self.at == self.phases.len()
+    }
+
     fn is_ready(&self) -> bool {
         self.asleep_until.is_none() && self.waits_for.is_none()
     }
@@ -46,7 +70,7 @@ pub(crate) struct Definition<'a> {
     by_priority: bool,
     priorities: Vec<u64>,
     records: &'a [Record],
-    /// In order of release; only the first can run.
+    /// In order of release; only the first can run, and it has begun.
     jobs: Vec<Vec<Job>>,
     running: Vec<usize>,
     /// By task, the places in the records of a run of what its jobs did by themselves. Of the running jobs the definition
@@ -54,9 +78,14 @@ pub(crate) struct Definition<'a> {
     done: Vec<VecDeque<usize>>,
     /// The tasks that wait for each mutex, in the order of their requests.
     waiters: BTreeMap<ResourceId, Vec<usize>>,
+    waiting: Waiting,
+    /// What was triggered in this round: source and target.
+    fired: Vec<(usize, usize)>,
     pub(crate) finishes: Vec<Vec<u64>>,
     /// Instant, task, mutex, and whether it was locked.
     pub(crate) locks: Vec<(u64, usize, usize, bool)>,
+    /// Instant, source, target, and whether it was lost.
+    pub(crate) triggers: Vec<(u64, usize, usize, bool)>,
 }
 
 impl<'a> Definition<'a> {
@@ -72,8 +101,11 @@ impl<'a> Definition<'a> {
             running: Vec::new(),
             done: done(set, records),
             waiters: BTreeMap::new(),
+            waiting: waiting(set),
+            fired: Vec::new(),
             finishes: vec![Vec::new(); count],
             locks: Vec::new(),
+            triggers: Vec::new(),
         }
     }
 
@@ -91,8 +123,10 @@ impl<'a> Definition<'a> {
                 }
                 due.into_iter().for_each(|task| self.step(task, now));
                 if is_first {
+                    (0..self.jobs.len()).for_each(|task| self.complete_asleep(task, now));
                     (0..self.jobs.len()).for_each(|task| self.arrive(task, now));
                 }
+                self.deliver_all(now);
                 is_first = false;
                 self.assign();
             }
@@ -117,53 +151,65 @@ impl<'a> Definition<'a> {
         tasks.all(|task| task.only_cpu().is_some())
     }
 
-    /// A job that runs has executed what comes before its next phase.
+    /// A job that runs has executed what comes before its next phase. It makes triggers in passing.
     fn step(&mut self, task: usize, now: u64) {
-        let job = &mut self.jobs[task][0];
-        let phase = job.phases.get(job.at).copied();
-        job.at += 1;
-        match phase {
-            Some(Phase::Lock(_)) => {}
-            _ => drop(self.done[task].pop_front()),
-        }
-        match phase {
-            None => self.complete(task, now),
-            Some(Phase::Sleep(span)) => {
-                job.asleep_until = Some(now + span.as_ns());
-                job.begin();
-            }
-            Some(Phase::Lock(resource)) => self.request(task, resource, now),
-            Some(Phase::Unlock(resource)) => {
-                // All that it unlocks without executing between.
-                let mut free = vec![resource];
-                job.begin();
-                while job.left == 0
-                    && let Some(Phase::Unlock(resource)) = job.phases.get(job.at)
-                {
-                    free.push(*resource);
+        loop {
+            let job = &mut self.jobs[task][0];
+            match job.phases.get(job.at).copied() {
+                None => return self.complete(task, now),
+                Some(Phase::Sleep(_)) => {
+                    job.suspend(now);
                     self.done[task].pop_front();
+                    return;
+                }
+                Some(Phase::Trigger(target)) => {
                     job.at += 1;
                     job.begin();
+                    self.fired.push((task, target.index()));
+                    if job.left > 0 {
+                        return;
+                    }
                 }
-                job.held.retain(|(held, _)| !free.contains(held));
-                let protocol = |id: ResourceId| self.set.resources[id.index()].protocol;
-                let mut held = job.held.iter();
-                if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
-                    job.kept = None;
+                Some(Phase::Lock(resource)) => {
+                    job.at += 1;
+                    return self.request(task, resource, now);
                 }
-                let has_ended = job.left == 0 && job.at == job.phases.len();
-                for resource in &free {
-                    self.locks.push((now, task, resource.index(), false));
-                }
-                free.into_iter().for_each(|it| self.hand_over(it, now));
-                if has_ended {
+                Some(Phase::Unlock(_)) => return self.unlock(task, now),
+                Some(Phase::Run(_)) => unreachable!("runs are begun with what precedes them"),
+            }
+        }
+    }
+
+    /// The job unlocks all that it unlocks without executing between; it makes triggers in passing, and completes if nothing
+    /// is left to do.
+    fn unlock(&mut self, task: usize, now: u64) {
+        let job = &mut self.jobs[task][0];
+        let mut free = Vec::new();
+        while job.left == 0 {
+            match job.phases.get(job.at) {
+                Some(Phase::Unlock(resource)) => {
+                    free.push(*resource);
                     self.done[task].pop_front();
-                    self.complete(task, now);
                 }
+                Some(Phase::Trigger(target)) => self.fired.push((task, target.index())),
+                _ => break,
             }
-            Some(Phase::Run(_) | Phase::Trigger(_)) => {
-                unreachable!("runs are begun with what precedes them, and no task has triggers")
-            }
+            job.at += 1;
+            job.begin();
+        }
+        job.held.retain(|(held, _)| !free.contains(held));
+        let protocol = |id: ResourceId| self.set.resources[id.index()].protocol;
+        let mut held = job.held.iter();
+        if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
+            job.kept = None;
+        }
+        let has_ended = job.has_ended();
+        for resource in &free {
+            self.locks.push((now, task, resource.index(), false));
+        }
+        free.into_iter().for_each(|it| self.hand_over(it, now));
+        if has_ended {
+            self.complete(task, now);
         }
     }
 
@@ -252,41 +298,70 @@ impl<'a> Definition<'a> {
     }
 
     fn complete(&mut self, task: usize, now: u64) {
+        self.done[task].pop_front();
         self.jobs[task].remove(0);
         self.finishes[task].push(now);
-        if let Some(next) = self.jobs[task].first_mut() {
-            next.ready_since = now;
+        self.trigger_others(task);
+        self.begin_first(task, now);
+    }
+
+    /// The first job of the task begins, if there is one, with the first trigger of each kind.
+    fn begin_first(&mut self, task: usize, now: u64) {
+        let Some(job) = self.jobs[task].first_mut() else {
+            return;
+        };
+        job.ready_since = now;
+        job.suspend(now);
+        for place in &mut self.waiting[task] {
+            place.pop_front().unwrap();
+        }
+    }
+
+    /// Completes a job that ends with a suspension.
+    fn complete_asleep(&mut self, task: usize, now: u64) {
+        let job = self.jobs[task].first();
+        if job.is_some_and(|job| job.asleep_until == Some(now) && job.has_ended()) {
+            self.complete(task, now);
         }
     }
 
     fn arrive(&mut self, task: usize, now: u64) {
-        let of = &self.set.tasks[task];
         if let Some(job) = self.jobs[task].first_mut()
             && job.asleep_until == Some(now)
         {
             job.asleep_until = None;
             job.ready_since = now;
         }
+        let of = &self.set.tasks[task];
         let (offset, period) = (of.offset.as_ns(), of.period.as_ns());
-        if now >= offset && (now - offset).is_multiple_of(period) {
-            let phases = match &of.work {
-                Work::Phases(phases) => phases.clone(),
-                _ => vec![Phase::Run(of.cost)],
-            };
-            let mut job = Job {
-                own_deadline: now + of.deadline.as_ns(),
-                ready_since: now,
-                phases,
-                at: 0,
-                left: 0,
-                asleep_until: None,
-                waits_for: None,
-                spins: false,
-                kept: None,
-                held: Vec::new(),
-            };
-            job.begin();
-            self.jobs[task].push(job);
+        let by_time = of.trigger().is_none();
+        if by_time && now >= offset && (now - offset).is_multiple_of(period) {
+            self.release(task, now);
+        }
+    }
+
+    fn release(&mut self, task: usize, now: u64) {
+        let of = &self.set.tasks[task];
+        let phases = match &of.work {
+            Work::Phases(phases) => phases.clone(),
+            _ => vec![Phase::Run(of.cost)],
+        };
+        let mut job = Job {
+            own_deadline: now + of.deadline.as_ns(),
+            ready_since: now,
+            phases,
+            at: 0,
+            left: 0,
+            asleep_until: None,
+            waits_for: None,
+            spins: false,
+            kept: None,
+            held: Vec::new(),
+        };
+        job.begin();
+        self.jobs[task].push(job);
+        if self.jobs[task].len() == 1 {
+            self.begin_first(task, now);
         }
     }
 

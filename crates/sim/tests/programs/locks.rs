@@ -1,16 +1,7 @@
-//! Mutexes against their definition, executed one time unit after the other, and against what holds of all of them.
-#![allow(clippy::unwrap_used, reason = "to test")]
-
-#[path = "../common/mod.rs"]
-mod common;
-mod definition;
-mod random;
+//! Mutexes against their definition, and against what holds of all of them.
 
 use std::collections::BTreeMap;
 
-use common::{AT, NS, contract, finishes, id, options, simulate, story, task};
-use definition::Definition;
-use random::{PROTOCOLS, mutex, random_set, resources};
 use shiftwork_model::{
     Action, Affinity, Change, CpuId, LinearCost, NotReadyReason, Order, Overheads, Phase, Priority,
     Protocol, Record, RecordKind, ResourceId, TaskSet, Work,
@@ -19,47 +10,9 @@ use shiftwork_policy::registry;
 use shiftwork_sim::Options;
 use shiftwork_trace::check;
 
-fn locks(records: &[Record]) -> Vec<(u64, usize, usize, bool)> {
-    let line = |record: &Record| match record.kind {
-        RecordKind::Locked { job, resource } => Some((job, resource, true)),
-        RecordKind::Unlocked { job, resource } => Some((job, resource, false)),
-        _ => None,
-    };
-    let of = |record: &Record| {
-        let (job, resource, locked) = line(record)?;
-        let at = record.at.as_ns();
-        Some((at, job.task.index(), resource.index(), locked))
-    };
-    records.iter().filter_map(of).collect()
-}
-
-fn sets() -> u64 {
-    match std::env::var_os("SHIFTWORK_LONG") {
-        Some(_) => 200_000,
-        None => 3_000,
-    }
-}
-
-const HORIZON: u64 = 400;
-
-/// Compares a run with the definition; returns its records.
-fn compare(seed: u64, set: &TaskSet, policy: &str, by_priority: bool) -> Vec<Record> {
-    let (records, _) = simulate(set, policy, options(HORIZON));
-    let expected = Definition::new(set, by_priority, &records).run(HORIZON);
-    // A completion exactly at the horizon is part of the run, and not of the definition.
-    let before = |at: &u64| *at < HORIZON;
-    let of = |task| {
-        finishes(&records, task)
-            .into_iter()
-            .filter(before)
-            .collect()
-    };
-    let found: Vec<Vec<u64>> = (0..set.tasks.len()).map(of).collect();
-    let context = || format!("seed {seed}, {policy}: {set:#?}");
-    assert_eq!(locks(&records), expected.locks, "{}", context());
-    assert_eq!(found, expected.finishes, "{}", context());
-    records
-}
+use crate::common::{AT, NS, contract, finishes, id, options, simulate, story, task};
+use crate::random::{PROTOCOLS, locking_set, mutex, resources};
+use crate::{HORIZON, compare, sets};
 
 fn is_wait(record: &&Record) -> bool {
     let RecordKind::NotReady { reason, .. } = record.kind else {
@@ -72,7 +25,7 @@ fn is_wait(record: &&Record) -> bool {
 fn partitioned_runs_equal_the_definition() {
     let (mut blocked, mut raised) = (0, 0);
     for seed in 0..sets() {
-        let set = random_set(seed, &[], &PROTOCOLS);
+        let set = locking_set(seed, &[], &PROTOCOLS);
         for (policy, by_priority) in [("p-fp", true), ("p-edf", false)] {
             let records = compare(seed, &set, policy, by_priority);
             let is_raised = |it: &&Record| matches!(it.kind, RecordKind::RankChanged { .. });
@@ -99,7 +52,7 @@ fn greedy_runs_under_affinities_equal_the_definition() {
             1 => &["0", "1", "2", "0-1", "0-2"],
             _ => &["0", "0-1", "1-2", "0,2", "0-2"],
         };
-        let set = random_set(seed, affinities, &protocols);
+        let set = locking_set(seed, affinities, &protocols);
         for entry in registry::POLICIES {
             let traits = &entry.traits;
             let is_greedy = traits.is_greedy() && traits.dedicated_cpu().is_none();
@@ -174,7 +127,7 @@ fn every_policy_that_takes_locks_keeps_its_contract_and_mutual_exclusion() {
             0 => &["0-3"],
             _ => &["0-3", "0", "0-1"],
         };
-        let set = random_set(
+        let set = locking_set(
             seed,
             affinities,
             &[Protocol::Inheritance, Protocol::Migratory],
