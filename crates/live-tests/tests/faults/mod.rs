@@ -151,9 +151,10 @@ impl Live {
         self.folder.path().join(name)
     }
 
-    /// Whether the thread of this task has computed for a millisecond.
+    /// Whether the thread of this task has computed for longer than its preparation takes, which is before the run begins
+    /// and about a millisecond in the emulator.
     fn is_at_work(&self, task: &str) -> bool {
-        self.computed(task) > Duration::from_millis(1)
+        self.computed(task) > Duration::from_millis(4)
     }
 
     /// For how long the thread of this task has computed; zero if there is none.
