@@ -18,6 +18,7 @@
  *	settle.h	changes of several tasks at once, with the fewest shifts
  *	change.h	the events
  *	server.h	budgets
+ *	trigger.h	triggers of one task; used by the machine beside the core
  *	check.h		whether the invariants hold; native only
  */
 #ifndef SW_CORE_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /* The core as a native library: each function calls its namesake in the headers. */
 #include "core.h"
+#include "trigger.h"
 
 void sw_native_init(struct sw_core *s, sw_u32 order, sw_u64 online)
 {
@@ -163,6 +164,23 @@ void sw_native_view(struct sw_core *s, sw_u32 i, struct sw_view *view)
 		.awake = t->awake,
 	};
 }
+
+void sw_native_init_triggers(struct sw_triggers *q, sw_u32 places, sw_u32 limit)
+{
+	sw_init_triggers(q, places, limit);
+}
+
+sw_u32 sw_native_take_trigger(struct sw_triggers *q, sw_u32 place, sw_u32 is_idle, sw_u64 now)
+{
+	return sw_take_trigger(q, place, is_idle, now);
+}
+
+sw_u64 sw_native_next_arrival(struct sw_triggers *q)
+{
+	return sw_next_arrival(q);
+}
+
+_Static_assert(sizeof(struct sw_triggers) == 304, "layout known outside");
 
 /* The layout for this compiler: the sizes of the state and of a view, the offset of the runners. */
 void sw_native_layout(sw_u64 layout[3])

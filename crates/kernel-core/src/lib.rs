@@ -15,7 +15,7 @@ mod native;
 mod policy;
 mod task;
 
-pub use native::{CPUS_MAX, Core};
+pub use native::{ARRIVALS_MAX, CPUS_MAX, Core, CoreTriggers, SOURCES_MAX};
 pub use policy::{KernelPolicy, POLICIES};
 pub use task::{ServerRefused, TASKS_MAX, TaskNumber, TaskState, TaskView};
 

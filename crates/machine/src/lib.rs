@@ -5,14 +5,15 @@
 //! run anything (machines do).
 //!
 //! Start reading at [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
-//! [`Timeline`] holds the next instants of many timers, [`Ticks`] the boundaries of quanta; [`Cpusets`] is
-//! Linux's admission control.
+//! [`Timeline`] holds the next instants of many timers, [`Ticks`] the boundaries of quanta, [`TriggerQueue`] the triggers of a
+//! task; [`Cpusets`] is Linux's admission control.
 
 mod cpusets;
 mod release;
 mod server;
 mod ticks;
 mod timeline;
+mod trigger_queue;
 mod work;
 
 pub use cpusets::{Bandwidth, BandwidthScope, Cpusets, RequestRefused};
@@ -20,4 +21,5 @@ pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
 pub use ticks::Ticks;
 pub use timeline::Timeline;
+pub use trigger_queue::{Taken, TriggerQueue};
 pub use work::{Step, Stretch, WorkSource, may_be_throttled};
