@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
     hostile, kernel, kernels, latency, outputs, overheads, package, policies, privileges, programs,
-    record, service, standing, storms, tang, verifier,
+    record, service, standing, storms, tang, triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -132,6 +132,8 @@ tests! {
         agreement::run_under_fixed_priorities_agrees_with_its_simulation,
         agreement::quanta_are_given_as_simulated_under_an_agent,
         agreement::run_by_an_agent_agrees_with_its_simulation within 120,
+        triggers::triggers_do_in_the_kernel_what_they_do_in_simulations,
+        triggers::triggers_do_under_an_agent_what_they_do_in_simulations,
         calibration::calibration_predicts_what_an_agent_does within 120,
         dubey::table_1_of_dubey_et_al_holds_live,
         tang::sched_deadline_is_late_where_strong_edf_is_not,
@@ -186,6 +188,7 @@ tests! {
         privileges::user_without_privileges_sees_what_fifo_needs,
         policies::policy_of_each_kind_keeps_what_it_promises_under_fifo,
         agreement::run_under_fifo_agrees_with_its_simulation,
+        triggers::triggers_do_under_fifo_what_they_do_in_simulations,
         calibration::calibration_predicts_what_fifo_does within 120,
         dubey::table_1_of_dubey_et_al_holds_under_fifo,
         faults::fifo::killed_command_leaves_no_thread_at_fifo,

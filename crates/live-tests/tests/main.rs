@@ -39,6 +39,7 @@ mod service;
 mod standing;
 mod storms;
 mod tang;
+mod triggers;
 mod verifier;
 
 use std::process::ExitCode;

@@ -8,6 +8,7 @@
 
 #include "managed.h"
 #include "observed.h"
+#include "triggers.h"
 
 /*
  * Whether the CPU is there to use.
@@ -263,6 +264,8 @@ static __always_inline int admit(struct sw_admit *a)
 		s->admission = ++m->admission;
 		m->demoted = 0;
 		m->release = 0;
+		m->awaits_trigger = 0;
+		forget_triggers(i);
 		s->number = i;
 		if (agent_decides) {
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
@@ -303,6 +306,24 @@ static __always_inline int settle(struct sw_admit *a)
 }
 
 /*
+ * The calling thread's job triggers tasks, and goes on. Also if it takes no part any more: the threads of these tasks count on it.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
+static __always_inline int trigger(struct sw_job *a)
+{
+	unsigned long flags;
+	u64 now, changed;
+
+	bpf_local_irq_save(&flags);
+	now = core_lock_now();
+	changed = trigger_all(a, now, 0);
+	commit_unlock_and_arm(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/*
  * The calling thread's job is finished.
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
@@ -312,17 +333,24 @@ static __always_inline int next_job(struct sw_job *a)
 	struct task_struct *p = bpf_get_current_task_btf();
 	u32 i = a->task, cpu;
 	u64 release = a->release, now, changed;
-	bool sleeps = a->sleeps && release != SW_NEVER;
+	bool sleeps = a->sleeps && release < SW_ON_TRIGGER;
 	struct sw_managed *m = managed_at(i);
 	unsigned long flags;
 
 	a->held = 0;
-	if (!i || number_of(p) != i)
+	a->triggers = 0;
+	if (!i || number_of(p) != i) {
+		/* Its threads were told already. */
+		trigger(a);
 		return -ESRCH;
+	}
 	bpf_local_irq_save(&flags);
 	cpu = scx_bpf_task_cpu(p);
 	if (agent_decides && release != SW_NEVER) {
+		/* Before: the agent then sees those that are counted before the end of the job. */
+		a->triggers = READ_ONCE(m->triggers);
 		agent_next_job(i, cpu, release);
+		trigger_all(a, bpf_ktime_get_ns(), SW_AT_COMPLETION);
 		bpf_local_irq_restore(&flags);
 		/* It waits until the agent decides that it may go on. */
 		a->held = 1;
@@ -338,11 +366,17 @@ static __always_inline int next_job(struct sw_job *a)
 		emit_event(SW_E_NEXT_JOB, now, i, cpu, release);
 		m->warned_left = m->warned_budget;
 		m->release = sleeps ? release : 0;
+		if (release == SW_ON_TRIGGER) {
+			release = next_triggered(i);
+			a->sleeps = release == SW_NEVER;
+			a->triggers = m->triggers;
+		}
 		changed = sw_next_job(&core, i, release, now);
 		task_before.state = SW_BLOCKED;
 		emit_changes(now, i);
-		a->held = *sw_runner(&core, cpu) != i;
 	}
+	changed |= trigger_all(a, now, SW_AT_COMPLETION);
+	a->held = a->release != SW_NEVER && *sw_runner(&core, cpu) != i;
 	/* It lets go of this CPU itself when the program is over: within, it could not migrate. */
 	if (sleeps)
 		commit_and_unlock(now, changed, sw_bit(cpu));
@@ -367,11 +401,24 @@ static __always_inline int first_job(struct sw_job *a)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
+	if (release == SW_ON_TRIGGER)
+		release = next_triggered(i);
 	keep_before(i);
 	changed = sw_next_job(&core, i, release, now);
 	emit_changes(now, i);
 	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/*
+ * By how many sources the task is triggered, before its first job.
+ *
+ * Context: task context, before the run begins.
+ */
+static __always_inline int set_triggers(struct sw_trigger_rule *a)
+{
+	sw_init_triggers(triggers_of(a->task), a->places, a->limit);
 	return 0;
 }
 

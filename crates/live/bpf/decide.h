@@ -64,6 +64,8 @@ struct sw_managed {
 	u32 queued;		/* it is in its queue or that of excess, or will be in a moment; until it runs */
 	u32 budgeting;		/* enum sw_budgeting */
 	u32 excess_on;		/* CPU + 1 that runs it as ordinary work while it is throttled */
+	u32 awaits_trigger;	/* it has no job, and the next one is released by a trigger */
+	u32 triggers;		/* how often it was triggered, with effect or not */
 	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
 

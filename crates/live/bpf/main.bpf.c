@@ -10,6 +10,7 @@
 #define SW_GLOBAL
 #include <scx/common.bpf.h>
 #include "../../kernel-core/core/core.h"
+#include "../../kernel-core/core/trigger.h"
 #include "shared.h"
 
 char _license[] SEC("license") = "GPL";

@@ -8,8 +8,8 @@
 #define SW_SHARED_H
 
 /*
- * One fact, as it is put into the ring. All facts but SW_E_RUNNING, and those of ordinary work that is
- * observed, are emitted under the core's lock, so their order is that of the decisions.
+ * One fact, as it is put into the ring. All facts but SW_E_RUNNING, SW_E_TRIGGERED where an agent decides, and those of ordinary
+ * work that is observed, are emitted under the core's lock, so their order is that of the decisions.
  */
 struct sw_event {
 	unsigned long long at;		/* monotonic clock, ns */
@@ -50,6 +50,13 @@ enum sw_event_kind {
 	SW_E_CONCLUDED,		/* by the agent: all slots are filled */
 	SW_E_PROBE,		/* nothing: to measure what an event costs */
 	SW_E_RAN,		/* the task has run for so long and goes on; value: ns, not in any SW_E_STOPPED */
+	SW_E_TRIGGERED,		/* another task triggers it; value: see enum sw_trigger_value */
+};
+
+/* The value of SW_E_TRIGGERED: the number of the task that triggers, and these. */
+enum sw_trigger_value {
+	SW_TRIGGER_TAKEN_SHIFT = 32,	/* enum sw_taken; an agent adds it where one decides */
+	SW_TRIGGER_AT_COMPLETION_SHIFT = 40,	/* 1: by the job that SW_E_NEXT_JOB or SW_E_LAST_JOB ended just before */
 };
 
 /* Why a CPU is gone. It is back when no reason is left. */
@@ -83,6 +90,9 @@ enum sw_budgeting {
 	SW_BUDGET_SIGNALS,	/* the same, and user space is woken to say so */
 };
 
+/* When a job is released that another task's job triggers. */
+#define SW_ON_TRIGGER (SW_NEVER - 1)
+
 struct sw_admit {
 	unsigned long long affinity;
 	unsigned long long budget;	/* 0: none */
@@ -97,12 +107,23 @@ struct sw_admit {
 	unsigned char awake;		/* answer: it wants to run */
 };
 
+/* By what rule triggers release jobs of a task; set before its first. */
+struct sw_trigger_rule {
+	unsigned int task;
+	unsigned int places;		/* as in struct sw_triggers */
+	unsigned int limit;
+	unsigned int unused;
+};
+
 struct sw_job {
 	unsigned long long release;	/* SW_NEVER: no more jobs come */
 	unsigned int task;
-	unsigned int sleeps;		/* the thread will sleep until the release, and wakes up by itself */
+	unsigned int sleeps;		/* the thread will sleep until the release, and wakes up by itself; answer, where a trigger
+					 * is to release the job: the thread may sleep */
 	unsigned int held;		/* answer: the task has to give up its CPU now */
-	unsigned int unused;
+	unsigned int triggers;		/* answer: how often the task was triggered so far */
+	unsigned short targets[SW_SOURCES];
+	unsigned char places[SW_SOURCES];	/* of this task among the sources of each; the rest of the targets are 0 */
 };
 
 struct sw_change {
@@ -159,6 +180,8 @@ enum sw_command_number {
 	SW_COMMAND_SETTLE,
 	SW_COMMAND_FIRST_JOB,
 	SW_COMMAND_NEXT_JOB,
+	SW_COMMAND_TRIGGER,
+	SW_COMMAND_SET_TRIGGERS,
 	SW_COMMAND_DISMISS,
 	SW_COMMAND_APPROVE,
 	SW_COMMAND_SET_PRIORITY,
@@ -180,6 +203,7 @@ struct sw_command {
 		struct sw_cache cache;
 		struct sw_admit admit;
 		struct sw_job job;
+		struct sw_trigger_rule rule;
 		struct sw_change change;
 		struct sw_slots slots;
 		struct sw_snapshot snapshot;

@@ -13,7 +13,7 @@ use shiftwork_model::{
 use crate::machine::{Machine, Parameters};
 use crate::sys::clock::monotonic_ns;
 use crate::translate::EventTranslator;
-use crate::work::Worker;
+use crate::work::{ON_TRIGGER_NS, Worker};
 use crate::{LiveError, Plan};
 
 /// The changes of a run.
@@ -280,14 +280,20 @@ impl<'a> Changes<'a> {
         [(cost + suspension).min(Span::MAX), period, deadline]
     }
 
-    /// Admits the task with its present parameters. A job of a thread is released at once.
+    /// Admits the task with its present parameters. A job of a thread is released at once, or by the next trigger.
     fn admit(&self, worker: &Worker, machine: &mut dyn Machine) -> Result<(), LiveError> {
         let [cost, period, deadline] = self.attributes[worker.task.index()];
         let mut of = Parameters::of(&self.plan, worker, None);
         (of.cost, of.period, of.deadline) = (cost, period, deadline);
         of.priority = self.priorities[worker.task.index()];
         if machine.admit(worker.task, &of)? && !worker.is_program {
-            machine.first_job(worker.task, monotonic_ns())?;
+            let is_triggered = worker.first.is_none();
+            let release_ns = if is_triggered {
+                ON_TRIGGER_NS
+            } else {
+                monotonic_ns()
+            };
+            machine.first_job(worker.task, release_ns)?;
         }
         Ok(())
     }
@@ -398,6 +404,11 @@ impl<'a> Changes<'a> {
         let Some(affinity) = Affinity::new(in_file) else {
             return Ok(lost("none of them belongs to the platform"));
         };
+        if self.plan.set.first_triggered().is_some() {
+            let reason = "nothing is known of changes where tasks trigger others";
+            self.demoted.insert(task);
+            return Ok(lost(reason));
+        }
         if let Err(reason) = self.may_bind(task, &affinity) {
             return Ok(lost(&reason));
         }

@@ -1,5 +1,8 @@
 //! The events that the programs in the kernel and agents report; the same as in `bpf/shared.h`.
 
+use shiftwork_machine::Taken;
+use shiftwork_model::TaskId;
+
 /// What an event says. What its value means stands in `bpf/shared.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -30,6 +33,7 @@ pub(crate) enum Kind {
     Concluded,
     Probe,
     Ran,
+    Triggered,
 }
 
 /// All kinds, in the order of their numbers, with their names in `bpf/shared.h`.
@@ -60,12 +64,55 @@ pub(crate) const ALL: &[(Kind, &str)] = &[
     (Kind::Concluded, "SW_E_CONCLUDED"),
     (Kind::Probe, "SW_E_PROBE"),
     (Kind::Ran, "SW_E_RAN"),
+    (Kind::Triggered, "SW_E_TRIGGERED"),
 ];
 
 impl Kind {
     pub(crate) fn from_number(number: u16) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         ALL.get(index).map(|&(kind, _)| kind)
+    }
+}
+
+/// The value of [`Kind::Triggered`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TriggerValue {
+    /// The task that triggers.
+    pub(crate) source: TaskId,
+    /// Whether the job of the source ended by that.
+    pub(crate) at_completion: bool,
+    /// What became of it; before an agent has decided that, it counts as lost.
+    pub(crate) taken: Taken,
+}
+
+impl TriggerValue {
+    const TAKEN_SHIFT: u32 = 32;
+    const AT_COMPLETION_SHIFT: u32 = 40;
+
+    /// From the value of an event; `None` if it names no task, which is a bug of ours.
+    pub(crate) fn read(value: u64) -> Option<Self> {
+        let index = usize::try_from(value & 0xffff_ffff).ok()?.checked_sub(1)?;
+        Some(Self {
+            source: TaskId::from_index(index),
+            at_completion: value >> Self::AT_COMPLETION_SHIFT & 1 != 0,
+            taken: match value >> Self::TAKEN_SHIFT & 3 {
+                0 => Taken::Lost,
+                1 => Taken::Waits,
+                _ => Taken::Releases,
+            },
+        })
+    }
+
+    /// As the value of an event.
+    pub(crate) fn word(self) -> u64 {
+        let taken = match self.taken {
+            Taken::Lost => 0,
+            Taken::Waits => 1,
+            Taken::Releases => 2,
+        };
+        (self.source.index() as u64 + 1)
+            | taken << Self::TAKEN_SHIFT
+            | u64::from(self.at_completion) << Self::AT_COMPLETION_SHIFT
     }
 }
 
@@ -141,6 +188,31 @@ mod tests {
         }
         assert_eq!(Kind::from_number(0), None);
         assert_eq!(Kind::from_number(ALL.len() as u16 + 1), None);
+    }
+
+    #[test]
+    fn values_of_triggers_are_those_of_the_header() {
+        for (name, shift) in [
+            ("TAKEN", TriggerValue::TAKEN_SHIFT),
+            ("AT_COMPLETION", TriggerValue::AT_COMPLETION_SHIFT),
+        ] {
+            assert!(
+                SHARED.contains(&format!("SW_TRIGGER_{name}_SHIFT = {shift},")),
+                "{name}"
+            );
+        }
+        for taken in [Taken::Lost, Taken::Waits, Taken::Releases] {
+            for at_completion in [false, true] {
+                let source = TaskId::from_index(6);
+                let value = TriggerValue {
+                    source,
+                    at_completion,
+                    taken,
+                };
+                assert_eq!(TriggerValue::read(value.word()), Some(value));
+            }
+        }
+        assert_eq!(TriggerValue::read(0), None);
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! Checks before anything is loaded.
 
-use shiftwork_kernel_core::{CPUS_MAX, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
+use shiftwork_kernel_core::{CPUS_MAX, SOURCES_MAX, TASKS_MAX};
+use shiftwork_machine::may_be_throttled;
+use shiftwork_model::{
+    Arrival, Change, CpuId, CpuSet, Instant, Join, OnOverrun, Phase, Span, Task, TaskId, TaskSet,
+};
 
 use crate::fifo;
 use crate::host::{self, System, kernel};
+use crate::work::TRIGGERS;
 use crate::{Attention, Backend, LiveError, Options, Plan};
 
 /// Longest period of a throttled task: a task that waits longer would trigger the sched_ext watchdog, be it for
 /// its own period or for those in which it makes good what it has overdrawn.
 pub(crate) const THROTTLED_MAX: Span = Span::from_s(25);
+
+/// The most triggers by one job: so many events of it find room on their way to an agent.
+const TRIGGERS_OF_A_JOB: usize = 32;
 
 /// Facts about the machine that a run needs.
 pub(crate) struct Host {
@@ -173,7 +180,7 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
             plan.set.tasks.len()
         ));
     }
-    for task in &plan.set.tasks {
+    for (id, task) in plan.set.iter() {
         let name = &task.name;
         if !task.jitter.is_zero() {
             return refused(format!(
@@ -189,11 +196,7 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.period
             ));
         }
-        if task.trigger().is_some() {
-            return refused(format!(
-                "task `{name}` is triggered by others, and live runs release jobs by time; `simulate` has triggers"
-            ));
-        }
+        check_triggers(plan.set, id, task)?;
         if task.locks() {
             return refused(format!(
                 "task `{name}` locks mutexes, and live runs have none; `simulate` has them, and a program of its own by \
@@ -211,14 +214,134 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
     Ok(())
 }
 
+/// Checks a task that is triggered by others, or triggers some.
+fn check_triggers(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveError> {
+    let name = &task.name;
+    let refused = |what: String| Err(LiveError::TaskSet(format!("task `{name}`: {what}")));
+    let at_completion = set.triggered_at_completion(id).count();
+    let at_once = triggers_at_once(task, at_completion);
+    let trigger = task.trigger();
+    if trigger.is_none() && at_completion == 0 && task.triggers().next().is_none() {
+        return Ok(());
+    }
+    if !task.command.is_empty() {
+        return refused(String::from(
+            "a program wakes up by what it waits for itself; leave `command` out for a thread that is triggered or triggers \
+             others, or the triggers",
+        ));
+    }
+    if may_be_throttled(set, id) {
+        return refused(format!(
+            "executes for up to {} and may be throttled after less, and a live run throttles no task that is triggered or \
+             triggers others; on-overrun = \"continue\" lets it go on",
+            task.longest_run()
+        ));
+    }
+    let of_a_job = task.triggers().count() + at_completion;
+    if of_a_job > TRIGGERS_OF_A_JOB {
+        return refused(format!(
+            "triggers {of_a_job} times per job, and a live run takes at most {TRIGGERS_OF_A_JOB}"
+        ));
+    }
+    if at_once > TRIGGERS {
+        return refused(format!(
+            "triggers {at_once} tasks at once, and a live run takes at most {TRIGGERS}"
+        ));
+    }
+    let changes = set.actions.iter().any(|action| match action.change {
+        Change::Enter(task) | Change::Leave(task) => task == id,
+        Change::SetAttributes { task, .. } => task == id,
+        _ => false,
+    });
+    if changes {
+        return refused(String::from(
+            "enters, leaves or gets other attributes by an [[action]], and in a live run tasks that are triggered or trigger \
+             others stay as they are; `simulate` changes them",
+        ));
+    }
+    let Some(trigger) = trigger else {
+        return Ok(());
+    };
+    let sources = trigger.sources.len();
+    if trigger.join == Join::All && sources > SOURCES_MAX {
+        return refused(format!(
+            "waits for all of {sources} tasks, and a live run takes at most {SOURCES_MAX}"
+        ));
+    }
+    let (first, apart) = arrivals(set, id, set.tasks.len());
+    let awake = match trigger.join {
+        Join::Any => Some(first),
+        Join::All => apart.map(|apart| first.max(apart)),
+    };
+    match awake {
+        Some(awake) if awake <= THROTTLED_MAX => Ok(()),
+        _ => refused(format!(
+            "its thread may be awake and wait for its sources for longer than {THROTTLED_MAX}, and that would trigger the \
+             sched_ext watchdog; give them shorter periods, and no `releases` where it waits for all"
+        )),
+    }
+}
+
+/// Until when the first job of a task has arrived at the latest, if no job before it is late, and the longest time from one
+/// arrival to the next; `None`: any. `depth` is more than tasks trigger one another in a row.
+fn arrivals(set: &TaskSet, id: TaskId, depth: usize) -> (Span, Option<Span>) {
+    let task = &set.tasks[id.index()];
+    let twice = task.period + task.period;
+    match &task.arrival {
+        Arrival::Periodic => (task.offset + task.period, Some(task.period)),
+        Arrival::Sporadic => (task.offset + twice, Some(twice)),
+        Arrival::Releases(at) => {
+            let first = at.first().and_then(|first| first.since(Instant::ZERO));
+            (first.unwrap_or(Span::MAX), None)
+        }
+        Arrival::Triggered(_) if depth == 0 => (Span::MAX, None),
+        Arrival::Triggered(trigger) => {
+            let each = trigger.sources.iter();
+            let each: Vec<_> = each
+                .map(|source| arrivals(set, *source, depth - 1))
+                .collect();
+            let firsts = each.iter().map(|(first, _)| *first);
+            let (first, apart) = match trigger.join {
+                Join::Any => (
+                    firsts.min(),
+                    each.iter().filter_map(|(_, apart)| *apart).min(),
+                ),
+                Join::All => (
+                    firsts.max(),
+                    each.iter()
+                        .map(|(_, apart)| *apart)
+                        .try_fold(Span::ZERO, |most, apart| Some(most.max(apart?))),
+                ),
+            };
+            (first.unwrap_or(Span::MAX), apart)
+        }
+    }
+}
+
+/// The most tasks that a job triggers with no execution in between.
+fn triggers_at_once(task: &Task, at_completion: usize) -> usize {
+    let (mut most, mut now) = (0, 0);
+    for phase in task.phases() {
+        match phase {
+            Phase::Trigger(_) => now += 1,
+            Phase::Run(run) if run.is_zero() => {}
+            Phase::Run(_) | Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => {
+                most = most.max(now);
+                now = 0;
+            }
+        }
+    }
+    most.max(now + at_completion)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{Affinity, Arrival, Join, Task, TaskId, TaskSet, Trigger};
+    use shiftwork_model::{Affinity, Trigger, Work};
     use shiftwork_policy::registry;
 
     #[test]
-    fn tasks_with_jitter_or_triggers_are_refused_by_name() {
+    fn tasks_with_jitter_are_refused_by_name() {
         let affinity = Affinity::pinned(CpuId::from_index(0));
         let mut task = Task::periodic("a", Span::from_ms(1), Span::from_ms(10), affinity);
         let check = |task: &Task| {
@@ -241,18 +364,78 @@ mod tests {
                  `jitter` out, or use `simulate`"
             ))
         );
-        task.jitter = Span::ZERO;
-        task.arrival = Arrival::Triggered(Trigger {
-            sources: vec![TaskId::from_index(1)],
-            join: Join::Any,
+    }
+
+    /// Two sources, and a task that they trigger together.
+    fn triggered() -> TaskSet {
+        let affinity = Affinity::pinned(CpuId::from_index(0));
+        let task = |name| Task::periodic(name, Span::from_ms(1), Span::from_ms(10), affinity);
+        let mut set = TaskSet::new("s", 1, ["a", "b", "c"].map(task).to_vec());
+        set.tasks[2].arrival = Arrival::Triggered(Trigger {
+            sources: [0, 1].map(TaskId::from_index).to_vec(),
+            join: Join::All,
             queue: None,
         });
-        let refusal = check(&task).map_err(|error| error.to_string());
-        assert_eq!(
-            refusal,
-            Err(String::from(
-                "task `a` is triggered by others, and live runs release jobs by time; `simulate` has triggers"
-            ))
-        );
+        set
+    }
+
+    /// What it says of each task of the set, after a change.
+    fn refusals(change: impl FnOnce(&mut TaskSet)) -> Vec<Option<String>> {
+        let mut set = triggered();
+        change(&mut set);
+        let of = |(id, task)| check_triggers(&set, id, task).err();
+        let all = set.iter().map(of);
+        all.map(|error| Some(error?.to_string())).collect()
+    }
+
+    #[test]
+    fn what_a_live_run_takes_no_triggers_of_is_named() {
+        assert_eq!(refusals(|_| {}), [None, None, None]);
+        let begins = |refusals: Vec<Option<String>>, index: usize, with: &str| {
+            for (task, refusal) in refusals.into_iter().enumerate() {
+                let begins = refusal.as_ref().is_some_and(|it| it.starts_with(with));
+                assert_eq!(begins, task == index, "{refusal:?}");
+                assert_eq!(refusal.is_some(), task == index, "{refusal:?}");
+            }
+        };
+        let program = refusals(|set| set.tasks[1].command = vec!["sleep".to_owned()]);
+        begins(program, 1, "task `b`: a program wakes up");
+        let throttled = refusals(|set| {
+            set.tasks[2].work = Work::Constant(Span::from_ms(2));
+            set.tasks[2].on_overrun = OnOverrun::Throttle;
+        });
+        begins(throttled, 2, "task `c`: executes for up to 2ms and may be");
+        let leaves = refusals(|set| {
+            let change = Change::Leave(TaskId::from_index(0));
+            let at = Instant::from_ns(1);
+            set.actions.push(shiftwork_model::Action { at, change });
+        });
+        begins(leaves, 0, "task `a`: enters, leaves or gets");
+        let slow = refusals(|set| set.tasks[1].period = Span::from_s(26));
+        begins(slow, 2, "task `c`: its thread may be awake");
+        let sporadic = refusals(|set| {
+            set.tasks[1].period = Span::from_s(13);
+            set.tasks[1].arrival = Arrival::Sporadic;
+        });
+        begins(sporadic, 2, "task `c`: its thread may be awake");
+        let listed = refusals(|set| {
+            set.tasks[1].arrival = Arrival::Releases(vec![Instant::ZERO]);
+        });
+        begins(listed, 2, "task `c`: its thread may be awake");
+        let chatty = refusals(|set| {
+            let run = Phase::Run(Span::from_us(1));
+            let trigger = Phase::Trigger(TaskId::from_index(2));
+            set.tasks[0].work = Work::Phases([run, trigger].repeat(33));
+        });
+        begins(chatty, 0, "task `a`: triggers 33 times per job");
+        let many = refusals(|set| {
+            let sources = vec![TaskId::from_index(0); SOURCES_MAX + 1];
+            set.tasks[2].arrival = Arrival::Triggered(Trigger {
+                sources,
+                join: Join::All,
+                queue: None,
+            });
+        });
+        begins(many, 2, "task `c`: waits for all of 9 tasks");
     }
 }

@@ -19,7 +19,7 @@ use crate::sys::memory::{allow_huge_pages, lock_all};
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
 use crate::translate::EventTranslator;
-use crate::work::{Ending, Jobs, Workers};
+use crate::work::{Ending, Jobs, ON_TRIGGER_NS, Workers};
 use crate::{LiveError, Options, Plan, preflight};
 use tally::Tally;
 
@@ -207,6 +207,11 @@ fn scheduler(
         let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
         scheduler.set_cache_mates(cpu, &plan.on_machine(&mates))?;
     }
+    for (id, task) in plan.set.iter() {
+        if let Some(trigger) = task.trigger() {
+            scheduler.set_triggers(id, trigger)?;
+        }
+    }
     Ok(scheduler)
 }
 
@@ -281,7 +286,8 @@ impl Run<'_> {
         let origin_ns = begins.unwrap_or(soon_ns);
         for worker in workers.iter().filter(|worker| !worker.is_program) {
             if !self.plan.set.enters_later(worker.task) {
-                let release_ns = origin_ns + worker.first.as_ns();
+                let release = worker.first.map(|first| origin_ns + first.as_ns());
+                let release_ns = release.unwrap_or(ON_TRIGGER_NS);
                 self.machine.first_job(worker.task, release_ns)?;
             }
         }

@@ -12,8 +12,9 @@ mod resync;
 mod task_state;
 #[cfg(test)]
 mod tests;
+mod triggers;
 
-use shiftwork_machine::{ServerRule, Timeline};
+use shiftwork_machine::{ServerRule, Timeline, TriggerQueue};
 use shiftwork_model::{CpuId, CpuSet, Instant, Job, LinuxRules, Order, Span, Task, TaskId};
 use shiftwork_policy::{Event as PolicyEvent, Policy, Switches};
 
@@ -46,6 +47,10 @@ pub(super) struct Decider {
     tasks: Vec<Task>,
     states: Vec<TaskState>,
     cpus: Vec<CpuState>,
+    /// Of the tasks that others trigger.
+    triggers: Vec<Option<TriggerQueue>>,
+    /// Triggered tasks that have begun a job by an earlier trigger since this was last emptied.
+    pub(super) begun: Vec<TaskId>,
     /// How the policy ranks jobs.
     order: Order,
     /// The rule of the servers.
@@ -99,6 +104,12 @@ impl Decider {
             policy,
             quanta,
             tasks: set.tasks.clone(),
+            triggers: set
+                .tasks
+                .iter()
+                .map(|task| task.trigger().map(TriggerQueue::new))
+                .collect(),
+            begun: Vec::with_capacity(set.tasks.len()),
             order: plan.traits.order,
             rule,
             timers: Timeline::new(cpus.len() + 2 * states.len(), end),
@@ -157,6 +168,7 @@ impl Decider {
     /// first, then arrivals, the most urgent first.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
+        self.apply_arrivals();
         if let Some(quanta) = &mut self.quanta {
             quanta.skip_to(now);
         }

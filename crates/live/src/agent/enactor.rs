@@ -82,6 +82,10 @@ pub(crate) trait Enactor {
     /// The task may ask for these CPUs.
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError>;
 
+    /// Wakes the thread of a triggered task that has a job by an earlier trigger, and may sleep until the next one. Does nothing
+    /// where threads wait for their slots alone.
+    fn wake(&mut self, _task: TaskId) {}
+
     /// Sends a heartbeat; called at least every [`HEARTBEAT_NS`].
     fn heartbeat(&mut self) -> Result<(), LiveError>;
 

@@ -148,6 +148,9 @@ impl<E: Enactor> Agent<E> {
     }
 
     fn enact(&mut self, polled_ns: u64) -> Result<(), LiveError> {
+        for task in self.decider.begun.drain(..) {
+            self.enactor.wake(task);
+        }
         self.scratch.slots.clear();
         let Some(cause_ns) = self.decider.take_slots(&mut self.scratch.slots) else {
             return Ok(());

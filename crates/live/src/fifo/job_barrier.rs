@@ -9,18 +9,18 @@ use super::thread_handshake::{ThreadHandshake, ThreadState};
 use crate::event::Kind;
 use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
-use crate::work::JobBarrier;
+use crate::work::{JobBarrier, Target};
 
 /// The side of the threads: they report what they did, and wait in their handshakes.
 #[derive(Debug)]
 pub(super) struct FifoJobBarrier(pub(super) Arc<SharedState>);
 
 impl FifoJobBarrier {
-    fn stop(&self, task: TaskId, kind: Kind, until_ns: u64) {
+    fn stop(&self, task: TaskId, kind: Kind, until_ns: u64, triggers: &[Target]) {
         let Some(handshake) = self.0.handshakes.get(task.index()) else {
             return;
         };
-        if handshake.end_job(kind, until_ns) {
+        if handshake.end_job(kind, until_ns, triggers) {
             self.0.doorbell.notify(task.index());
         }
         self.wait(task, handshake);
@@ -44,21 +44,29 @@ impl JobBarrier for FifoJobBarrier {
         }
     }
 
-    fn next_job(&self, task: TaskId, release_ns: u64) {
-        self.stop(task, Kind::NextJob, release_ns);
+    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]) {
+        self.stop(task, Kind::NextJob, release_ns, triggers);
     }
 
-    fn last_job(&self, task: TaskId) {
+    fn last_job(&self, task: TaskId, triggers: &[Target]) {
         if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.end_job(Kind::LastJob, u64::MAX)
+            && handshake.end_job(Kind::LastJob, u64::MAX, triggers)
         {
             self.0.doorbell.notify(task.index());
         }
         become_ordinary();
     }
 
+    fn trigger(&self, task: TaskId, triggers: &[Target]) {
+        if let Some(handshake) = self.0.handshakes.get(task.index())
+            && handshake.trigger(triggers)
+        {
+            self.0.doorbell.notify(task.index());
+        }
+    }
+
     fn suspend(&self, task: TaskId, until_ns: u64, _state: &Word, _going: u32) {
-        self.stop(task, Kind::Blocked, until_ns);
+        self.stop(task, Kind::Blocked, until_ns, &[]);
     }
 }
 
@@ -106,9 +114,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 barrier.first_job(task(), 10);
-                barrier.next_job(task(), 20);
+                barrier.next_job(task(), 20, &[]);
                 barrier.suspend(task(), 30, &Word::new(0), 0);
-                barrier.last_job(task());
+                barrier.last_job(task(), &[]);
             });
             for (kind, value) in [
                 (Kind::NextJob, 20),
@@ -140,7 +148,7 @@ mod tests {
         handshake.dismiss();
         assert_eq!(handshake.admit(), (2, true));
         barrier.0.handshakes[0].end_run();
-        barrier.next_job(task(), u64::MAX);
+        barrier.next_job(task(), u64::MAX, &[]);
         assert!(receiver.is_empty());
     }
 
@@ -169,7 +177,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 barrier.first_job(task(), u64::MAX);
-                barrier.next_job(task(), u64::MAX);
+                barrier.next_job(task(), u64::MAX, &[]);
                 barrier.suspend(task(), u64::MAX, &Word::new(0), 0);
             });
             barrier.0.end_run();
@@ -177,6 +185,6 @@ mod tests {
         });
         assert!(receiver.is_empty());
         // A task without a handshake does not wait.
-        barrier.next_job(TaskId::from_index(7), u64::MAX);
+        barrier.next_job(TaskId::from_index(7), u64::MAX, &[]);
     }
 }

@@ -14,8 +14,8 @@ use crate::sys::thread::{Class, is_ours, set_affinity, set_class};
 /// The agent counts as failed after so long without a heartbeat. Five heartbeats fit into this span.
 pub(super) const HEARTBEAT_TIMEOUT_NS: u64 = 200_000_000;
 
-/// A task's channel never holds more than a few events.
-const EVENTS: usize = 16;
+/// A task's channel never holds more than a few events, and those of its triggers.
+const EVENTS: usize = 64;
 
 /// State that all threads of this machine share.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuId, CpuSet};
+use shiftwork_model::{CpuId, CpuSet, TaskId};
 
 use super::managed_thread::{ManagedThread, Moment, NEVER};
 use super::shared_state::SharedState;
@@ -12,7 +12,7 @@ use super::thread_ops::ThreadOps;
 use super::{JOB_LEVEL, WAITING_LEVEL, refused};
 use crate::LiveError;
 use crate::agent::{Slot, TaskSnapshot};
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, TriggerValue};
 use crate::machine::Parameters;
 use crate::sys::thread::Class;
 
@@ -92,7 +92,20 @@ impl<H: ThreadOps> ThreadController<H> {
         match event.kind {
             Kind::Running => self.on_running(task, event),
             Kind::Stopped => self.end_run(task, event.at, event.value),
+            Kind::Triggered => self.on_trigger(task, event),
             _ => self.on_stopped(task, event),
+        }
+    }
+
+    /// The job of this task triggers another, which the value of the event names.
+    fn on_trigger(&mut self, task: usize, event: Event) {
+        if let Some(value) = TriggerValue::read(event.value) {
+            let by = TriggerValue {
+                source: TaskId::from_index(task),
+                ..value
+            };
+            let target = value.source.index();
+            self.report(event.at, Kind::Triggered, Some(target), None, by.word());
         }
     }
 

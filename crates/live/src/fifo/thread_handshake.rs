@@ -3,14 +3,16 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::Pid;
+use shiftwork_machine::Taken;
 use shiftwork_model::CpuSet;
 
 use crate::agent::channel::Sender;
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, TriggerValue};
 use crate::sync::Word;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::sys::thread::own_cpu;
+use crate::work::Target;
 
 /// What a thread does, and whether it is managed. At the end of a job the thread alone changes from a state in
 /// a job to the waiting state above; the agent alone starts jobs, admits and dismisses:
@@ -144,9 +146,9 @@ impl ThreadHandshake {
         self.word.wake();
     }
 
-    /// For the thread: its job has ended or suspends, and the thread will wait for this instant. Whether events were
-    /// sent to the agent.
-    pub(super) fn end_job(&self, kind: Kind, until_ns: u64) -> bool {
+    /// For the thread: its job has ended or suspends, which triggers these tasks, and the thread will wait for this instant.
+    /// Whether events were sent to the agent.
+    pub(super) fn end_job(&self, kind: Kind, until_ns: u64, triggers: &[Target]) -> bool {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         let (at, spent_ns) = (monotonic_ns(), thread_cpu_ns());
         let word = self.update(|state, epoch| match state {
@@ -159,7 +161,30 @@ impl ThreadHandshake {
         }
         self.send(at, Kind::Stopped, word, spent_ns);
         self.send(at, kind, word, until_ns);
+        for target in triggers {
+            self.send_trigger(at, word, *target, true);
+        }
         true
+    }
+
+    /// For the thread: its job triggers these tasks, and goes on. Whether events were sent to the agent.
+    pub(super) fn trigger(&self, triggers: &[Target]) -> bool {
+        let (at, word) = (monotonic_ns(), self.word.get());
+        let is_managed = ThreadState::of(word) == ThreadState::ManagedInJob;
+        for target in triggers.iter().filter(|_| is_managed) {
+            self.send_trigger(at, word, *target, false);
+        }
+        is_managed
+    }
+
+    /// In this channel the value of a trigger names the task that is triggered.
+    fn send_trigger(&self, at: u64, word: u32, target: Target, at_completion: bool) {
+        let value = TriggerValue {
+            source: target.task,
+            at_completion,
+            taken: Taken::Lost,
+        };
+        self.send(at, Kind::Triggered, word, value.word());
     }
 
     /// For the thread, before its first job: it will wait for this instant.
@@ -189,7 +214,7 @@ impl ThreadHandshake {
         }
     }
 
-    /// The channel has room: at most three events are pending for each job that the agent starts.
+    /// The channel has room: at most three events are pending for each job that the agent starts, and those of its triggers.
     fn send(&self, at: u64, kind: Kind, word: u32, value: u64) {
         let cpu = own_cpu().and_then(|cpu| u16::try_from(cpu.index()).ok());
         self.sender.send(Event {
@@ -231,7 +256,7 @@ mod models {
             handshake.admit();
             handshake.start_job();
             let thread = Arc::clone(&handshake);
-            let closing = loom::thread::spawn(move || thread.end_job(Kind::NextJob, 5));
+            let closing = loom::thread::spawn(move || thread.end_job(Kind::NextJob, 5, &[]));
             handshake.dismiss();
             let (epoch, was_out) = handshake.admit();
             closing.join().unwrap();

@@ -7,6 +7,7 @@ use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
 
 use super::members::{Admission, Members};
 use super::scheduler::{Scheduler, bits, halves, number, run_command};
+use super::wakeups::Wakeups;
 use crate::LiveError;
 use crate::agent::{Enactor, EnactorOwner, Slot, TaskSnapshot};
 use crate::event::Event;
@@ -21,6 +22,7 @@ const SLOTS: usize = 4;
 pub(crate) struct EnactorBuilder {
     commands: Commands,
     ring: EventRing,
+    wakeups: Arc<[Wakeups]>,
 }
 
 impl EnactorBuilder {
@@ -29,6 +31,7 @@ impl EnactorBuilder {
         Ok(Self {
             commands: scheduler.commands.clone(),
             ring: scheduler.event_ring()?,
+            wakeups: scheduler.wakeups(),
         })
     }
 
@@ -43,6 +46,7 @@ impl EnactorBuilder {
         Ok(SchedExtEnactor {
             reader: reader.map_err(LiveError::system("map the ring of reports"))?,
             commands: self.commands,
+            wakeups: self.wakeups,
             members: Members::default(),
             lost: 0,
         })
@@ -105,6 +109,7 @@ pub(crate) struct SchedExtEnactor {
     commands: Commands,
     members: Members,
     reader: EventReader,
+    wakeups: Arc<[Wakeups]>,
     lost: u64,
 }
 
@@ -228,6 +233,12 @@ impl Enactor for SchedExtEnactor {
             &mut words,
             "approve an affinity to",
         )
+    }
+
+    fn wake(&mut self, task: TaskId) {
+        if let Some(wakeups) = self.wakeups.get(task.index()) {
+            wakeups.wake();
+        }
     }
 
     fn heartbeat(&mut self) -> Result<(), LiveError> {

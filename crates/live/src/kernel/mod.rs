@@ -8,6 +8,7 @@ mod enactor;
 mod machine;
 mod members;
 mod scheduler;
+mod wakeups;
 
 pub(crate) use enactor::{EnactorBuilder, SchedExtOwner};
 pub(crate) use machine::KernelMachine;

@@ -5,9 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shiftwork_kernel_core::{Core, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, Order, Share, Span, TaskId};
+use shiftwork_kernel_core::{Core, SOURCES_MAX, TASKS_MAX};
+use shiftwork_model::{CpuId, CpuSet, Join, Order, Share, Span, TaskId, Trigger};
 
+use super::wakeups::Wakeups;
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::Parameters;
@@ -16,7 +17,7 @@ use crate::sys::clock::pause;
 use crate::sys::thread::yield_now;
 use crate::sys::word::Word;
 use crate::ticker::Ticker;
-use crate::work::JobBarrier;
+use crate::work::{JobBarrier, ON_TRIGGER_NS, Target};
 
 /// Timeout of the sched_ext watchdog: the kernel unloads a scheduler that lets a runnable thread wait for
 /// longer. This is the greatest value that the kernel accepts.
@@ -86,6 +87,7 @@ impl Scheduler {
         let job_barrier = SchedExtJobBarrier {
             commands: commands.clone(),
             open: Word::new(CLOSED),
+            wakeups: (0..TASKS_MAX).map(|_| Wakeups::default()).collect(),
         };
         let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, commands.clone()));
         Ok(Self {
@@ -105,6 +107,23 @@ impl Scheduler {
             &mut words,
             "set the caches of",
         )
+    }
+
+    /// How the task is triggered.
+    pub(crate) fn set_triggers(&self, task: TaskId, trigger: &Trigger) -> Result<(), LiveError> {
+        let places = match trigger.join {
+            Join::Any => 1,
+            Join::All => trigger.sources.len() as u64,
+        };
+        let limit = trigger.queue.unwrap_or(u32::MAX);
+        let mut words = [halves(number(task)?, places), u64::from(limit)];
+        let doing = "set the triggers of a task in";
+        run_command(&self.commands, Command::SetTriggers, &mut words, doing)
+    }
+
+    /// Where the threads of triggered tasks sleep, by task.
+    pub(super) fn wakeups(&self) -> Arc<[Wakeups]> {
+        Arc::clone(&self.job_barrier.wakeups)
     }
 
     /// Where threads wait between jobs.
@@ -189,6 +208,7 @@ impl Scheduler {
     /// Lets all threads that wait for jobs continue.
     pub(crate) fn open_job_barrier(&self) {
         self.job_barrier.open.set(OPEN);
+        self.job_barrier.wakeups.iter().for_each(Wakeups::announce);
     }
 
     /// Returns all threads to the kernel's own scheduler.
@@ -204,31 +224,95 @@ const OPEN: u32 = 1;
 struct SchedExtJobBarrier {
     commands: Commands,
     open: Word,
+    /// By task.
+    wakeups: Arc<[Wakeups]>,
 }
 
-impl JobBarrier for SchedExtJobBarrier {
-    fn next_job(&self, task: TaskId, release_ns: u64) {
-        if self.open.get() == OPEN {
-            return;
-        }
-        let Ok(number) = number(task) else { return };
+impl SchedExtJobBarrier {
+    /// Calls a command by which the calling thread's job triggers these tasks, after their threads have been woken: before its
+    /// release a thread that is awake waits in its queue. `None` if the task is not managed.
+    fn call(
+        &self,
+        command: Command,
+        (task, release): (TaskId, u64),
+        triggers: &[Target],
+    ) -> Option<Answer> {
         // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread that
         // has used up its budget is throttled too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
-        let mut words = [release_ns, halves(number, SLEEPS), 0];
-        let reported = self.commands.call(Command::NextJob, &mut words).is_ok();
-        self.open.wait_until(CLOSED, release_ns);
-        if reported && words[2] != 0 {
+        let mut words = [release, halves(number(task).ok()?, SLEEPS), 0, 0, 0, 0];
+        let mut place = |at: usize, bits: usize, value: u64| {
+            words[at * bits / 64] |= value << (at * bits % 64);
+        };
+        for (at, target) in triggers.iter().enumerate() {
+            place(TARGETS_AT / 2 + at, 16, number(target.task).ok()?);
+            place(PLACES_AT + at, 8, target.place.into());
+            self.wakeups[target.task.index()].announce();
+        }
+        let done = self.commands.call(command, &mut words).is_ok();
+        done.then_some(Answer {
+            sleeps: words[1] >> 32 != 0,
+            is_held: words[2] & 1 != 0,
+            triggers: (words[2] >> 32) as u32,
+        })
+    }
+}
+
+/// What a thread has to do whose job has ended.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// It has no job, and sleeps until a trigger.
+    sleeps: bool,
+    /// It has to give up its CPU.
+    is_held: bool,
+    /// How often its task was triggered so far.
+    triggers: u32,
+}
+
+/// Offsets in `struct sw_job` of `bpf/shared.h`, in bytes.
+const TARGETS_AT: usize = 24;
+const PLACES_AT: usize = TARGETS_AT + 2 * SOURCES_MAX;
+
+const _: () = assert!(PLACES_AT + SOURCES_MAX == 48, "six words");
+
+impl JobBarrier for SchedExtJobBarrier {
+    fn first_job(&self, task: TaskId, release_ns: u64) {
+        if release_ns == ON_TRIGGER_NS {
+            self.wakeups[task.index()].wait_for_first();
+        }
+    }
+
+    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]) {
+        let wakeups = &self.wakeups[task.index()];
+        // In this order: the end of the run announces itself, too.
+        let before = wakeups.announced();
+        if self.open.get() == OPEN {
+            return;
+        }
+        let answer = self.call(Command::NextJob, (task, release_ns), triggers);
+        match release_ns {
+            ON_TRIGGER_NS => match answer {
+                // A trigger that does not release its job yet wakes it up, too: then it waits in its queue from now on.
+                Some(answer) if answer.sleeps => wakeups.wait_after(answer.triggers, before),
+                Some(_) => {}
+                // It takes no part any more, and does a job for each trigger.
+                None => wakeups.wait_for_next(before),
+            },
+            _ => self.open.wait_until(CLOSED, release_ns),
+        }
+        if answer.is_some_and(|it| it.is_held) {
             yield_now();
         }
     }
 
-    fn last_job(&self, task: TaskId) {
-        let Ok(number) = number(task) else { return };
+    fn last_job(&self, task: TaskId, triggers: &[Target]) {
         // A task that is not admitted any more need not report that.
-        let _ = self
-            .commands
-            .call(Command::NextJob, &mut [u64::MAX, number, 0]);
+        let _ = self.call(Command::NextJob, (task, u64::MAX), triggers);
+    }
+
+    fn trigger(&self, task: TaskId, triggers: &[Target]) {
+        // What a task triggers that is not admitted any more is not released.
+        let _ = self.call(Command::Trigger, (task, 0), triggers);
     }
 }
 

@@ -1,11 +1,12 @@
 //! What events of a task mean for its jobs.
 
+use shiftwork_machine::Taken;
 use shiftwork_model::{
     CpuSet, Instant, JobId, NotReadyReason, Priority, RecordKind, Recorder, Span, TaskId,
 };
 
 use super::{EventTranslator, Pending};
-use crate::event::{Event, why};
+use crate::event::{Event, TriggerValue, why};
 
 /// Shorter interruptions are not recorded: a measurement reads two clocks, one after the other.
 const INTERRUPTED_MIN: Span = Span::from_us(1);
@@ -68,6 +69,34 @@ impl EventTranslator {
         }
     }
 
+    /// Another task's job triggers the task, which may release a job.
+    pub(super) fn triggered<R: Recorder>(
+        &mut self,
+        at: Instant,
+        event: Event,
+        id: TaskId,
+        recorder: &mut R,
+    ) {
+        let Some(value) = TriggerValue::read(event.value) else {
+            return;
+        };
+        let by = match value.at_completion {
+            true => self
+                .tasks
+                .get(value.source.index())
+                .and_then(|source| source.last_completed),
+            false => self.current(value.source),
+        };
+        let is_lost = value.taken == Taken::Lost;
+        if let Some(by) = by {
+            let task = id;
+            self.record(at, RecordKind::Triggered { by, task, is_lost }, recorder);
+        }
+        if value.taken == Taken::Releases {
+            self.release(id.index(), at, recorder);
+        }
+    }
+
     pub(super) fn note_released<R: Recorder>(
         &mut self,
         at: Instant,
@@ -108,7 +137,8 @@ impl EventTranslator {
         // A job that begins late because the one before it was late is not the timer's fault.
         let is_new = !std::mem::replace(&mut first.is_known, true);
         let first = *first;
-        if is_new && is_thread && !task_state.goes_on && event.at >= self.origin_ns {
+        let is_timed = is_thread && !task_state.is_triggered;
+        if is_new && is_timed && !task_state.goes_on && event.at >= self.origin_ns {
             let late = at.since(first.release).unwrap_or(Span::ZERO);
             self.lateness.push(late);
         }
@@ -186,6 +216,7 @@ impl EventTranslator {
         task_state.pending.pop_front();
         let on = task_state.on;
         let job = first.job;
+        task_state.last_completed = Some(job);
         self.record(at, RecordKind::Completed { job }, recorder);
         if let Some(place) = on
             && self.cpus[place].shown == Some(job)

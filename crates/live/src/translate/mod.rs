@@ -39,6 +39,9 @@ struct Pending {
 struct TaskState {
     /// The releases to come; `None` for a program: its jobs begin when it wakes up.
     jobs: Option<Jobs>,
+    /// Whether jobs of other tasks release its jobs.
+    is_triggered: bool,
+    last_completed: Option<JobId>,
     next_release: Option<Instant>,
     released: u64,
     pending: VecDeque<Pending>,
@@ -107,6 +110,7 @@ impl EventTranslator {
             .zip(jobs)
             .map(|((id, task), jobs)| TaskState {
                 jobs,
+                is_triggered: task.trigger().is_some(),
                 present: !plan.set.enters_later(id),
                 cpus: plan.cpus_of(id),
                 attributes: [task.cost, task.period, task.deadline],
@@ -178,7 +182,7 @@ impl EventTranslator {
             .jobs
             .as_mut()
             .and_then(|jobs| jobs.next(Instant::ZERO));
-        task_state.next_release = next.map(|job| job.release);
+        task_state.next_release = next.and_then(|job| job.release);
         if let Some(release) = task_state.next_release {
             self.releases.push(Reverse((release, index)));
         }
@@ -264,6 +268,14 @@ impl EventTranslator {
             Kind::Ready => {
                 self.decisions += 1;
                 self.ready(at, event, id, recorder);
+            }
+            Kind::NextJob if self.tasks[index].is_triggered => {
+                self.decisions += 1;
+                self.complete(at, id, recorder);
+            }
+            Kind::Triggered => {
+                self.decisions += 1;
+                self.triggered(at, event, id, recorder);
             }
             Kind::NextJob => {
                 self.decisions += 1;

@@ -7,9 +7,9 @@ use shiftwork_model::{Change, Instant, Span, Task, TaskId, TaskSet};
 /// A job to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedJob {
-    /// When it is released.
-    pub(crate) release: Instant,
-    /// How long it executes before it suspends or is finished.
+    /// When it is released; `None` if another task's job triggers it.
+    pub(crate) release: Option<Instant>,
+    /// How long it executes before it suspends, triggers a task or is finished.
     pub(crate) run: Span,
     /// When the task leaves and the rest of the job is dropped; [`Instant::NEVER`] if it
     /// stays.
@@ -60,6 +60,14 @@ impl Jobs {
     ///
     /// Allocates nothing.
     pub(crate) fn next(&mut self, now: Instant) -> Option<PlannedJob> {
+        if self.task.trigger().is_some() {
+            self.apply_changes(now);
+            return Some(PlannedJob {
+                release: None,
+                run: self.work.next_job(self.task.cost),
+                until: Instant::NEVER,
+            });
+        }
         loop {
             let &(_, leaves) = self.intervals.get(self.interval)?;
             let release = self.pattern.next();
@@ -76,27 +84,23 @@ impl Jobs {
             self.apply_changes(release);
             self.pattern.advance(&self.task, self.task.period);
             return Some(PlannedJob {
-                release,
+                release: Some(release),
                 run: self.work.next_job(self.task.cost),
                 until: leaves,
             });
         }
     }
 
-    /// Every job after its first run: how long it sleeps, then runs, and so forth.
-    pub(crate) fn rests(&self) -> impl Iterator<Item = (Span, Span)> + '_ {
+    /// Every job after its first run: what it does, for how long it runs then, and so forth.
+    pub(crate) fn rests(&self) -> impl Iterator<Item = (Step, Span)> + '_ {
         let stretches = self.work.stretches();
         let resumed = stretches.iter().skip(1).map(|stretch| stretch.run);
         // A job may end with a sleep.
         let resumed = resumed.chain(std::iter::once(Span::ZERO));
-        stretches
-            .iter()
-            .map(|stretch| match stretch.then {
-                Step::Sleep(span) => span,
-                Step::Lock(_) | Step::Unlock(_) | Step::Trigger(_) | Step::Complete => Span::ZERO,
-            })
+        let steps = stretches.iter().map(|stretch| stretch.then);
+        steps
             .zip(resumed)
-            .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())
+            .filter(|(step, _)| *step != Step::Complete)
     }
 
     /// Jobs that are released before the task leaves and never started count as released: random gaps continue
@@ -183,8 +187,8 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut seen = Vec::new();
         while let Some(job) = jobs.next(now) {
-            now = job.release;
-            seen.push((job.release.as_ns(), job.run.as_ns()));
+            now = job.release.unwrap();
+            seen.push((now.as_ns(), job.run.as_ns()));
         }
         seen
     }
@@ -236,7 +240,7 @@ mod tests {
         // The first job takes so long that the second is never started.
         let mut jobs = Jobs::new(&set, id(), 1, AT(50));
         assert_eq!(jobs.next(AT(0)).map(|job| job.until), Some(AT(20)));
-        assert_eq!(jobs.next(AT(20)).map(|job| job.release), Some(AT(33)));
+        assert_eq!(jobs.next(AT(20)).and_then(|job| job.release), Some(AT(33)));
     }
 
     #[test]
@@ -249,7 +253,9 @@ mod tests {
         late.next(AT(0));
         // The first job took until the task left.
         let releases = std::iter::from_fn(|| late.next(AT(95)));
-        let releases: Vec<u64> = releases.map(|job| job.release.as_ns()).collect();
+        let releases: Vec<u64> = releases
+            .filter_map(|job| Some(job.release?.as_ns()))
+            .collect();
         let expected: Vec<u64> = expected[second..].iter().map(|&(at, _)| at).collect();
         assert_eq!(releases, expected);
     }
@@ -268,14 +274,23 @@ mod tests {
             let first = jobs.next(AT(0)).unwrap().run.as_ns();
             let rests: Vec<_> = jobs
                 .rests()
-                .map(|(sleep, run)| (sleep.as_ns(), run.as_ns()))
+                .map(|(step, run)| (step, run.as_ns()))
                 .collect();
             (first, rests)
         };
         let (run, sleep) = (|ns| Phase::Run(NS(ns)), |ns| Phase::Sleep(NS(ns)));
-        assert_eq!(phases(vec![run(1), sleep(2), run(3)]), (1, vec![(2, 3)]));
-        assert_eq!(phases(vec![sleep(2), run(3)]), (0, vec![(2, 3)]));
-        assert_eq!(phases(vec![run(1), sleep(2)]), (1, vec![(2, 0)]));
+        let sleeps = Step::Sleep(NS(2));
+        assert_eq!(
+            phases(vec![run(1), sleep(2), run(3)]),
+            (1, vec![(sleeps, 3)])
+        );
+        assert_eq!(phases(vec![sleep(2), run(3)]), (0, vec![(sleeps, 3)]));
+        assert_eq!(phases(vec![run(1), sleep(2)]), (1, vec![(sleeps, 0)]));
+        let other = TaskId::from_index(1);
+        assert_eq!(
+            phases(vec![run(1), Phase::Trigger(other), run(3)]),
+            (1, vec![(Step::Trigger(other), 3)])
+        );
         assert_eq!(phases(vec![run(1)]), (1, vec![]));
         let (_, none) = {
             let set = set(|_| {}, vec![]);

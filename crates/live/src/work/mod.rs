@@ -16,6 +16,21 @@ use shiftwork_model::TaskId;
 
 use crate::sys::word::Word;
 
+/// The release of a job that another task's job triggers: `SW_ON_TRIGGER` of `bpf/shared.h`.
+pub const ON_TRIGGER_NS: u64 = u64::MAX - 1;
+
+/// The most tasks that a job may trigger at one instant.
+pub(crate) const TRIGGERS: usize = shiftwork_kernel_core::SOURCES_MAX;
+
+/// A task that another one triggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The task.
+    pub task: TaskId,
+    /// Which of its sources triggers it, if all have to; otherwise 0.
+    pub place: u8,
+}
+
 /// Where a thread waits between its jobs.
 ///
 /// The machine behind it decides when a job may run; no thread polls a clock.
@@ -25,13 +40,16 @@ pub trait JobBarrier: Send + Sync {
     /// machine holds the thread back by other means.
     fn first_job(&self, _task: TaskId, _release_ns: u64) {}
 
-    /// The calling thread's job is finished, and the task's next is released at `release_ns` of the
-    /// monotonic clock. Returns when that job runs, or when the run is over.
-    fn next_job(&self, task: TaskId, release_ns: u64);
+    /// The calling thread's job is finished, which triggers these tasks, and the task's next is released at `release_ns` of the
+    /// monotonic clock, or with [`ON_TRIGGER_NS`] by a trigger. Returns when that job runs, or when the run is over.
+    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]);
 
-    /// The calling thread's job is finished, and the task releases no more. Returns at once; the
+    /// The calling thread's job is finished, which triggers these tasks, and the task releases no more. Returns at once; the
     /// thread ends.
-    fn last_job(&self, task: TaskId);
+    fn last_job(&self, task: TaskId, triggers: &[Target]);
+
+    /// The calling thread's job triggers these tasks and goes on.
+    fn trigger(&self, task: TaskId, triggers: &[Target]);
 
     /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later,
     /// when the job runs again, or when the run is over: `state` is not `going` then. A machine that does not

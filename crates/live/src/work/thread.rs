@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Instant, Span, TaskId};
+use shiftwork_machine::Step;
+use shiftwork_model::{CpuSet, Instant, TaskId};
 
-use super::JobBarrier;
 use super::burn::{Burner, Burnt};
 use super::jobs::{Jobs, PlannedJob};
+use super::{JobBarrier, ON_TRIGGER_NS, TRIGGERS, Target};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory::touch_stack;
 use crate::sys::thread::{Class, own_id, set_affinity, set_class, set_exact_timers};
@@ -58,6 +59,9 @@ pub(super) struct TaskThread {
     pub(super) first: PlannedJob,
     /// Whether the task enters after the beginning.
     pub(super) enters_later: bool,
+    /// The tasks that it triggers: at the end of each job, and within jobs.
+    pub(super) at_completion: Vec<Target>,
+    pub(super) within: Vec<Target>,
     pub(super) job_barrier: Arc<dyn JobBarrier>,
     pub(super) run_state: Arc<RunState>,
 }
@@ -76,50 +80,90 @@ impl TaskThread {
         self.run_state.phase.wait_while(WAITING);
         let origin_ns = self.run_state.origin_ns.load(Ordering::Relaxed);
         let mut job = self.first;
-        let first_ns = origin_ns.saturating_add(job.release.as_ns());
+        let release_ns = |job: &PlannedJob| {
+            let release = job.release.map(|at| origin_ns.saturating_add(at.as_ns()));
+            release.unwrap_or(ON_TRIGGER_NS)
+        };
+        let first_ns = release_ns(&job);
+        let mut triggers = Vec::with_capacity(TRIGGERS);
         if self.enters_later {
             // Until then the thread is ordinary, and no machine holds it back.
             self.run_state.phase.wait_until(RUNNING, first_ns);
         }
+        if !self.run_state.is_running() {
+            return;
+        }
         self.job_barrier.first_job(self.id, first_ns);
         while self.run_state.is_running() {
-            self.do_job(job, origin_ns, &mut burner);
+            self.do_job(job, origin_ns, &mut burner, &mut triggers);
+            triggers.extend_from_slice(&self.at_completion);
             if !self.run_state.is_running() {
                 return;
             }
             let now = Instant::from_ns(monotonic_ns().saturating_sub(origin_ns));
             let Some(next) = self.jobs.next(now) else {
-                self.job_barrier.last_job(self.id);
+                self.job_barrier.last_job(self.id, &triggers);
                 return;
             };
             job = next;
-            let release_ns = origin_ns.saturating_add(job.release.as_ns());
-            self.job_barrier.next_job(self.id, release_ns);
+            let release_ns = release_ns(&job);
+            self.job_barrier.next_job(self.id, release_ns, &triggers);
+            triggers.clear();
         }
     }
 
-    /// Executes and sleeps as the job asks for; returns early if the run is over or the task leaves.
-    fn do_job(&self, job: PlannedJob, origin_ns: u64, burner: &mut Burner) {
+    /// Executes, sleeps and triggers as the job asks for; returns early if the run is over or the task leaves.
+    ///
+    /// What it triggers at one instant it triggers by one call: between two, what the first releases might take its CPU. What it
+    /// triggers at its end is left in `triggers`.
+    fn do_job(
+        &self,
+        job: PlannedJob,
+        origin_ns: u64,
+        burner: &mut Burner,
+        triggers: &mut Vec<Target>,
+    ) {
         let until_ns = origin_ns.saturating_add(job.until.as_ns());
         let phase = &self.run_state.phase;
         if monotonic_ns() >= until_ns {
             return;
         }
         let mut burnt = burner.burn(job.run.as_ns(), phase, RUNNING, until_ns);
-        for (sleep, run) in self.jobs.rests() {
+        for (step, run) in self.jobs.rests() {
             if burnt == Burnt::Stopped {
                 return;
             }
-            self.sleep(sleep, until_ns);
+            match step {
+                Step::Sleep(span) => {
+                    let end_ns = monotonic_ns().saturating_add(span.as_ns());
+                    self.trigger(triggers);
+                    self.sleep(end_ns.min(until_ns));
+                }
+                Step::Trigger(task) => triggers.extend(self.target(task)),
+                Step::Lock(_) | Step::Unlock(_) | Step::Complete => {}
+            }
+            if !run.is_zero() {
+                self.trigger(triggers);
+            }
             burnt = burner.burn(run.as_ns(), phase, RUNNING, until_ns);
         }
     }
 
-    fn sleep(&self, span: Span, until_ns: u64) {
-        let end_ns = monotonic_ns().saturating_add(span.as_ns());
+    fn target(&self, task: TaskId) -> Option<Target> {
+        let mut within = self.within.iter();
+        within.find(|target| target.task == task).copied()
+    }
+
+    fn trigger(&self, triggers: &mut Vec<Target>) {
+        if !triggers.is_empty() {
+            self.job_barrier.trigger(self.id, triggers);
+            triggers.clear();
+        }
+    }
+
+    fn sleep(&self, until_ns: u64) {
         let phase = &self.run_state.phase;
-        self.job_barrier
-            .suspend(self.id, end_ns.min(until_ns), phase, RUNNING);
+        self.job_barrier.suspend(self.id, until_ns, phase, RUNNING);
     }
 }
 

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Instant, Task, TaskId};
+use shiftwork_model::{CpuSet, Instant, Join, Task, TaskId, TaskSet};
 
-use super::JobBarrier;
 use super::jobs::Jobs;
 use super::program::Program;
 use super::thread::{RUNNING, RunState, STACK_BYTES, STOPPED, TaskThread};
+use super::{JobBarrier, Target};
 use crate::sys::clock::{monotonic_ns, sleep_until};
 use crate::{LiveError, Options, Plan};
 
@@ -34,8 +34,8 @@ pub(crate) struct Worker {
     pub(crate) task: TaskId,
     /// The number of its thread, or of the first thread of its program.
     pub(crate) thread: Pid,
-    /// When its first job is released, from the start of the run.
-    pub(crate) first: Instant,
+    /// When its first job is released, from the start of the run; `None` if a trigger releases it.
+    pub(crate) first: Option<Instant>,
     /// Whether it is a program, with jobs that are not known, and not a thread that calls
     /// [`JobBarrier`].
     pub(crate) is_program: bool,
@@ -95,6 +95,8 @@ impl Workers {
                     jobs,
                     first,
                     enters_later: plan.set.enters_later(id),
+                    at_completion: targets(plan.set, id, plan.set.triggered_at_completion(id)),
+                    within: targets(plan.set, id, task.triggers()),
                     job_barrier: Arc::clone(job_barrier),
                     run_state: Arc::clone(&workers.run_state),
                 };
@@ -118,7 +120,8 @@ impl Workers {
         self.run_state.phase.set(RUNNING);
         for (id, program) in &mut self.programs {
             let worker = self.workers.iter().find(|worker| worker.task == *id);
-            let first = worker.map_or(Instant::ZERO, |worker| worker.first);
+            let first = worker.and_then(|worker| worker.first);
+            let first = first.unwrap_or(Instant::ZERO);
             program.start(origin_ns.saturating_add(first.as_ns()));
         }
     }
@@ -173,7 +176,7 @@ impl Workers {
         &mut self,
         task: &Task,
         task_thread: TaskThread,
-        first: Instant,
+        first: Option<Instant>,
         sender: &Sender<(TaskId, io::Result<Pid>)>,
         ready: &Receiver<(TaskId, io::Result<Pid>)>,
     ) -> Result<(), LiveError> {
@@ -207,7 +210,7 @@ impl Workers {
         id: TaskId,
         task: &Task,
         cpus: &CpuSet,
-        first: Instant,
+        first: Option<Instant>,
         dies_with_us: bool,
     ) -> Result<(), LiveError> {
         let program = Program::hold(task, cpus, dies_with_us)?;
@@ -228,6 +231,22 @@ impl Drop for Workers {
             self.stop();
         }
     }
+}
+
+/// These tasks as those that the source triggers.
+fn targets(set: &TaskSet, source: TaskId, tasks: impl Iterator<Item = TaskId>) -> Vec<Target> {
+    let target = |task: TaskId| {
+        let trigger = set.tasks[task.index()].trigger();
+        let sources = trigger.filter(|trigger| trigger.join == Join::All);
+        let place = sources.and_then(|it| it.sources.iter().position(|id| *id == source));
+        Target {
+            task,
+            place: place
+                .and_then(|place| u8::try_from(place).ok())
+                .unwrap_or(0),
+        }
+    };
+    tasks.map(target).collect()
 }
 
 /// The machine's CPUs that the plan binds the task to.

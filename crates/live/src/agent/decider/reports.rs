@@ -13,9 +13,16 @@ impl Decider {
         if event.kind == Kind::Probe {
             return;
         }
-        self.events.push(event);
         let now = self.instant(event.at);
+        if event.kind != Kind::Triggered || now != self.cause {
+            self.apply_arrivals();
+        }
         self.cause = now;
+        if event.kind == Kind::Triggered {
+            self.triggered(now, event);
+            return;
+        }
+        self.events.push(event);
         if event.task == 0 {
             self.cpu_reported(event);
             return;
@@ -62,7 +69,7 @@ impl Decider {
             Kind::NextJob => {
                 self.states[id.index()].finished += 1;
                 self.count_stop(id);
-                self.next_job(now, id, self.instant(event.value));
+                self.follow(now, id, event.value);
             }
             Kind::Yielded => {
                 self.count_stop(id);

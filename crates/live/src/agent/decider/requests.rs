@@ -55,7 +55,7 @@ impl Decider {
     pub(in crate::agent) fn first_job(&mut self, now_ns: u64, id: TaskId, release_ns: u64) {
         let now = self.instant(now_ns);
         self.cause = now;
-        self.next_job(now, id, self.instant(release_ns));
+        self.follow(now, id, release_ns);
     }
 
     /// Dismisses the task.
@@ -103,6 +103,9 @@ impl Decider {
 
     /// Removes the task from the policy. A `demoted` one keeps its server until it is admitted again.
     pub(super) fn leave(&mut self, id: TaskId, demoted: bool) {
+        if let Some(queue) = &mut self.triggers[id.index()] {
+            queue.clear();
+        }
         let state = &mut self.states[id.index()];
         // Any stage but idle marks a task that comes back.
         let after = match demoted {

@@ -12,6 +12,7 @@ impl Decider {
     /// Sets the task to the state in a snapshot, after reports were lost.
     pub(in crate::agent) fn resync_task(&mut self, id: TaskId, snapshot: &TaskSnapshot) {
         let now = self.instant(snapshot.at_ns);
+        self.apply_arrivals();
         self.cause = now;
         if !self.states[id.index()].is_present {
             return;
@@ -28,7 +29,7 @@ impl Decider {
         );
         if snapshot.finished != finished {
             self.vacate(id);
-            self.next_job(now, id, self.instant(snapshot.release_ns));
+            self.follow(now, id, snapshot.release_ns);
         } else if snapshot.stops != stops {
             self.vacate_and_suspend(id);
         }

@@ -41,14 +41,16 @@ impl TimedBarrier {
 }
 
 impl JobBarrier for TimedBarrier {
-    fn next_job(&self, task: TaskId, release_ns: u64) {
+    fn next_job(&self, task: TaskId, release_ns: u64, _: &[Target]) {
         self.log(task, Some(release_ns));
         sleep_until(release_ns).unwrap();
     }
 
-    fn last_job(&self, task: TaskId) {
+    fn last_job(&self, task: TaskId, _: &[Target]) {
         self.log(task, None);
     }
+
+    fn trigger(&self, _: TaskId, _: &[Target]) {}
 }
 
 /// A CPU that this test may use; CPU 0 of every file.
@@ -243,12 +245,14 @@ struct ClosedBarrier {
 }
 
 impl JobBarrier for ClosedBarrier {
-    fn next_job(&self, _: TaskId, _: u64) {
+    fn next_job(&self, _: TaskId, _: u64, _: &[Target]) {
         self.entered.store(true, Ordering::Release);
         self.state.wait_while(0);
     }
 
-    fn last_job(&self, _: TaskId) {}
+    fn last_job(&self, _: TaskId, _: &[Target]) {}
+
+    fn trigger(&self, _: TaskId, _: &[Target]) {}
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Random task sets that use most of what a task-set file can express.
 
 use shiftwork_model::{
-    Action, Affinity, Alignment, Arrival, Change, CpuId, CpuSet, Instant, Invariant, OnOverrun,
-    Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Alignment, Arrival, Change, CpuId, CpuSet, Instant, Invariant, Join,
+    OnOverrun, Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet, Trigger,
+    Work,
 };
 
 use shiftwork_policy::registry::Entry;
@@ -22,6 +23,8 @@ pub(super) struct Flavour {
     pub(super) has_budgets: bool,
     /// Whether there are timed changes.
     pub(super) has_changes: bool,
+    /// Whether tasks trigger others.
+    pub(super) has_triggers: bool,
     /// Greatest utilization of the CPUs, in percent; jobs may take twice their cost.
     pub(super) load: u64,
 }
@@ -103,6 +106,9 @@ impl Maker {
             let half = self.cpus.div_ceil(2);
             set.platform.clusters = vec![range(0..half), range(half..self.cpus)];
         }
+        if self.flavour.has_triggers {
+            self.add_triggers(&mut set);
+        }
         if self.flavour.has_changes {
             for _ in 0..self.random.below(9) {
                 let action = self.action(&set);
@@ -124,6 +130,48 @@ impl Maker {
 
     fn one_in(&mut self, count: u64) -> bool {
         self.random.below(count) == 0
+    }
+
+    /// Tasks from the second on are triggered by some of those before, at completion or within jobs. They are not throttled.
+    fn add_triggers(&mut self, set: &mut TaskSet) {
+        for task in &mut set.tasks {
+            task.on_overrun = OnOverrun::Continue;
+        }
+        for index in 1..set.tasks.len() {
+            let sources = (0..index).filter(|_| self.one_in(2));
+            let sources: Vec<TaskId> = sources.map(TaskId::from_index).collect();
+            let target = TaskId::from_index(index);
+            for source in &sources {
+                let source = &mut set.tasks[source.index()];
+                // One that is listed triggers at its completion unless its phases do.
+                if self.one_in(2) {
+                    let half = Phase::Run(Span::from_ns(source.cost.as_ns().div_ceil(2)));
+                    source.work = Work::Phases(vec![half, Phase::Trigger(target), half]);
+                    if self.one_in(3)
+                        && let Work::Phases(phases) = &mut source.work
+                    {
+                        phases.pop();
+                    }
+                }
+            }
+            if sources.is_empty() {
+                continue;
+            }
+            let join = match self.random.below(2) {
+                0 => Join::Any,
+                _ => Join::All,
+            };
+            let queue = (self.random.below(2) == 0).then(|| 1 + self.random.below(2) as u32);
+            set.tasks[index].arrival = Arrival::Triggered(Trigger {
+                sources,
+                join,
+                queue,
+            });
+            set.tasks[index].offset = Span::ZERO;
+            if let Some(period) = set.triggered_period(target) {
+                set.tasks[index].period = period;
+            }
+        }
     }
 
     fn affinity(&mut self) -> Affinity {

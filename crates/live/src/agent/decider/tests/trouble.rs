@@ -15,6 +15,7 @@ const LIGHT: Flavour = Flavour {
     grid_ns: 1,
     has_budgets: false,
     has_changes: false,
+    has_triggers: false,
     load: 40,
 };
 

@@ -10,7 +10,7 @@ mod threads;
 use std::collections::{BTreeSet, VecDeque};
 
 use rustix::thread::Pid;
-use shiftwork_machine::{ServerRule, may_be_throttled};
+use shiftwork_machine::{ServerRule, Step, Taken, may_be_throttled};
 use shiftwork_model::{
     Affinity, Change, CpuId, CpuSet, Instant, OnOverrun, Priority, RandomStream, Record, Span,
     TaskId, TaskSet,
@@ -21,10 +21,10 @@ use super::super::Decider;
 use super::sets::{GRACE, HORIZON};
 use crate::Plan;
 use crate::agent::{Slot, TaskSnapshot};
-use crate::event::{Event, Kind, why};
+use crate::event::{Event, Kind, TriggerValue, why};
 use crate::machine::{Excess, Parameters};
 use crate::translate::EventTranslator;
-use crate::work::Jobs;
+use crate::work::{Jobs, ON_TRIGGER_NS};
 
 /// When the decider is created, and when the run begins, on the monotonic clock.
 const BASE_NS: u64 = 5_000_000;
@@ -70,10 +70,19 @@ pub(super) struct Trouble {
 /// A job to do.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    release: Instant,
+    /// `None` if a trigger releases it.
+    release: Option<Instant>,
     run: Span,
     /// The rest of the job is dropped at this instant.
     until: Instant,
+}
+
+impl Job {
+    /// Its release as threads report it.
+    fn release_ns(&self) -> u64 {
+        let release = self.release.map(|release| ORIGIN_NS + release.as_ns());
+        release.unwrap_or(ON_TRIGGER_NS)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +101,7 @@ struct Thread {
     /// The job that it waits for or does.
     job: Job,
     left_ns: u64,
-    rests: VecDeque<(Span, Span)>,
+    rests: VecDeque<(Step, Span)>,
     /// The CPU that has it in its slot.
     on: Option<usize>,
     snapshot: TaskSnapshot,
@@ -301,7 +310,7 @@ impl<'a> World<'a> {
                 continue;
             };
             if !self.set.enters_later(id) {
-                let release_ns = ORIGIN_NS + thread.job.release.as_ns();
+                let release_ns = thread.job.release_ns();
                 self.now_ns += 1;
                 self.decider.first_job(self.now_ns, id, release_ns);
             }
@@ -382,7 +391,7 @@ impl<'a> World<'a> {
             match &thread.doing {
                 Doing::Sleeps(until_ns) => next = next.min(*until_ns),
                 Doing::Waits if !thread.snapshot.awake => {
-                    next = next.min(ORIGIN_NS + thread.job.release.as_ns());
+                    next = next.min(thread.job.release_ns());
                 }
                 _ => {}
             }
@@ -464,13 +473,13 @@ impl Thread {
     /// Whether the job after the present one has been released before `now`, or is released at `now`.
     fn is_late(&self, now: Instant) -> bool {
         match &self.doing {
-            Doing::Waits => self.job.release < now,
+            Doing::Waits => self.job.release.is_some_and(|release| release < now),
             Doing::Ended => false,
             _ => {
                 let mut ahead = self.jobs.clone();
                 ahead
                     .next(Instant::ZERO)
-                    .is_some_and(|next| next.release <= now)
+                    .is_some_and(|next| next.release.is_some_and(|release| release <= now))
             }
         }
     }

@@ -171,7 +171,7 @@ impl Bench {
 
     /// The thread stops by itself.
     pub(super) fn stops(&mut self, task: usize, cpu: usize, kind: Kind, value: u64) {
-        self.fifo.shared.handshakes[task].end_job(kind, value);
+        self.fifo.shared.handshakes[task].end_job(kind, value, &[]);
         let ran_ns = self.fifo.controller.ops.ran_ns[task];
         self.send(task, Kind::Stopped, cpu, ran_ns);
         self.send(task, kind, cpu, value);

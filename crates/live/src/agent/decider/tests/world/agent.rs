@@ -32,6 +32,9 @@ impl World<'_> {
             decider.take_slots(&mut slots);
         });
         self.allocated += counted.count_total;
+        for id in std::mem::take(&mut self.decider.begun) {
+            self.wake_waiting(id);
+        }
         if !slots.is_empty() {
             self.assign(&slots);
         }

@@ -49,7 +49,7 @@ impl World<'_> {
     pub(super) fn enter(&mut self, id: TaskId) {
         if let Doing::Waits = self.thread(id).doing {
             self.admit(id);
-            let release_ns = ORIGIN_NS + self.thread(id).job.release.as_ns();
+            let release_ns = self.thread(id).job.release_ns();
             self.decider.first_job(self.now_ns, id, release_ns);
         }
     }

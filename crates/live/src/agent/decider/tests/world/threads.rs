@@ -73,7 +73,10 @@ impl World<'_> {
         }
         if let Doing::Waits = thread.doing {
             assert!(
-                thread.job.release <= self.now(),
+                thread
+                    .job
+                    .release
+                    .is_none_or(|release| release <= self.now()),
                 "{} at {}: {id:?} gets a CPU before its release",
                 self.name,
                 self.now()
@@ -126,16 +129,55 @@ impl World<'_> {
             if self.thread(id).left_ns > 0 {
                 continue;
             }
-            match self.thread(id).rests.pop_front() {
-                Some((sleep, run)) => {
-                    let until_ns = self.now_ns + sleep.as_ns();
-                    self.thread(id).doing = Doing::Sleeps(until_ns);
-                    self.thread(id).left_ns = run.as_ns();
+            self.go_on(cpu, id);
+        }
+    }
+
+    /// What the thread does after a stretch.
+    fn go_on(&mut self, cpu: usize, id: TaskId) {
+        let mut triggers = Vec::new();
+        while let Some((step, run)) = self.thread(id).rests.pop_front() {
+            self.thread(id).left_ns = run.as_ns();
+            match step {
+                Step::Sleep(span) => {
+                    self.trigger(id, &triggers, false);
+                    self.thread(id).doing = Doing::Sleeps(self.now_ns + span.as_ns());
                     self.stop_current(cpu);
                     self.block(id, cpu);
+                    return;
                 }
-                None => self.finish_job(cpu, id),
+                Step::Trigger(target) => triggers.push(target),
+                Step::Lock(_) | Step::Unlock(_) | Step::Complete => {}
             }
+            if !run.is_zero() {
+                self.trigger(id, &triggers, false);
+                return;
+            }
+        }
+        triggers.extend(self.set.triggered_at_completion(id));
+        self.finish_job(cpu, id, &triggers);
+    }
+
+    /// The threads of the targets are woken before.
+    fn trigger(&mut self, source: TaskId, targets: &[TaskId], at_completion: bool) {
+        for &target in targets {
+            self.wake_waiting(target);
+        }
+        for &target in targets {
+            let value = TriggerValue {
+                source,
+                at_completion,
+                taken: Taken::Lost,
+            };
+            self.report(Kind::Triggered, Some(target), None, value.word());
+        }
+    }
+
+    /// Wakes the thread if it sleeps until its next job.
+    pub(super) fn wake_waiting(&mut self, id: TaskId) {
+        let thread = self.thread(id);
+        if matches!(thread.doing, Doing::Waits) && !thread.snapshot.awake {
+            self.wake(id);
         }
     }
 
@@ -145,25 +187,27 @@ impl World<'_> {
         self.stop_task(id);
     }
 
-    pub(super) fn finish_job(&mut self, cpu: usize, id: TaskId) {
+    pub(super) fn finish_job(&mut self, cpu: usize, id: TaskId, triggers: &[TaskId]) {
         let now = self.now();
         self.thread(id).jobs_done += 1;
         let Some(next) = next(&mut self.thread(id).jobs, now) else {
             self.thread(id).doing = Doing::Ended;
             self.report(Kind::LastJob, Some(id), Some(cpu), 0);
+            self.trigger(id, triggers, true);
             self.forget(id);
             self.stop_current(cpu);
             return;
         };
         let ran = self.measure(cpu, id);
-        let release_ns = ORIGIN_NS + next.release.as_ns();
-        let is_early = next.release > now;
+        let release_ns = next.release_ns();
+        let is_early = next.release.is_none_or(|release| release > now);
         let thread = self.thread(id);
         (thread.doing, thread.job) = (Doing::Waits, next);
         thread.snapshot.finished += 1;
         thread.snapshot.release_ns = release_ns;
         self.report(Kind::Ran, Some(id), Some(cpu), ran);
         self.report(Kind::NextJob, Some(id), Some(cpu), release_ns);
+        self.trigger(id, triggers, true);
         self.stop_task(id);
         let sleeps = self.habits.sleeps && is_early;
         if sleeps || self.habits.always_stops {
@@ -190,7 +234,10 @@ impl World<'_> {
             };
             let wakes = match &thread.doing {
                 Doing::Sleeps(until_ns) => *until_ns <= self.now_ns,
-                Doing::Waits => !thread.snapshot.awake && thread.job.release <= now,
+                Doing::Waits => {
+                    let is_released = thread.job.release.is_some_and(|release| release <= now);
+                    !thread.snapshot.awake && is_released
+                }
                 _ => false,
             };
             if wakes {
