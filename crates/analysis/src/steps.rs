@@ -5,9 +5,12 @@
 pub struct Steps(u64);
 
 impl Steps {
+    /// The number of [`ordinary`](Self::ordinary).
+    pub const ORDINARY: u64 = 20_000_000;
+
     /// Enough for any task set of ordinary periods, and well under a second.
     pub const fn ordinary() -> Self {
-        Self(20_000_000)
+        Self(Self::ORDINARY)
     }
 
     /// At most this many steps.

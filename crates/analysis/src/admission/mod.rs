@@ -20,6 +20,7 @@ mod online;
 mod pfair;
 #[cfg(test)]
 mod tests;
+mod triggered;
 mod words;
 
 pub use online::{Admitted, Loss, Refusal, Returned};
@@ -296,11 +297,13 @@ impl fmt::Display for Decision {
 /// affinities.
 ///
 /// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
-/// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised.
+/// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised. Where tasks
+/// trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let decision = admit_at_once(set, bound, terms);
     match StandIns::where_bound(set, &terms.policy, bound) {
         StandIns::Same => decision,
+        _ if set.first_triggered().is_some() => triggered::promise(set, decision, bound, terms),
         _ if !decision.fits => decision,
         stand_ins => admit_waiting(set, decision, &stand_ins, bound, terms),
     }

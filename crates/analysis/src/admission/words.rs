@@ -54,12 +54,6 @@ impl<'a> Names<'a> {
 
 /// Where jobs have to wait: where that is, and what counts for it.
 pub(super) fn waiting(set: &TaskSet) -> (&'static str, &'static str) {
-    if set.first_triggered().is_some() {
-        return (
-            "where tasks trigger others",
-            "the latest arrivals of triggered jobs are counted",
-        );
-    }
     if set.first_locking().is_some() {
         return (
             "where tasks lock such mutexes",

@@ -36,6 +36,7 @@ pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
 pub use priorities::{priority_order, with_priorities};
 pub use reserved::bounds_beside_reserve;
+pub(crate) use scale::scaled;
 pub use scale::{Factor, largest_factor};
 pub use under::{Account, Charged, Price, Table, analyse_under, under_overheads};
 pub use words::{Names, decimal, fraction, witness};

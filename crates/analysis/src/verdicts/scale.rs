@@ -31,7 +31,7 @@ impl fmt::Display for Factor {
 }
 
 impl Factor {
-    fn new(numerator: u128, denominator: u128) -> Self {
+    pub(crate) fn new(numerator: u128, denominator: u128) -> Self {
         let common = gcd(numerator, denominator).max(1);
         Self {
             numerator: numerator / common,
@@ -146,7 +146,7 @@ fn beyond(set: &TaskSet) -> Option<u128> {
 /// The set with these costs: exactly, with all times counted in parts of a nanosecond, as many as the
 /// denominator says; where that is too long for a span, with costs rounded up to nanoseconds, so that
 /// what is shown of it holds for the exact product. `None` if one is then too long.
-fn scaled(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
+pub(crate) fn scaled(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     in_parts(set, factor).or_else(|| rounded_up(set, factor))
 }
 

@@ -1,6 +1,7 @@
 //! Decisions on whole sets.
 
 use super::*;
+use shiftwork_model::{Action, Arrival, Change, Join, Trigger, Work};
 use shiftwork_policy::registry;
 
 #[test]
@@ -404,4 +405,63 @@ fn a_set_is_refused_exactly_if_nothing_is_guaranteed() {
         }
     }
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+}
+
+/// Of 10 ms a sensor computes for 2 and then triggers what computes for `cost` of the milliseconds that it has.
+fn triggered(cost: u64, deadline: u64) -> TaskSet {
+    let mut set = set(
+        1,
+        &[
+            ("sensor", 2, 10, 10, "0"),
+            ("filter", cost, 10, deadline, "0"),
+        ],
+    );
+    set.tasks[1].arrival = Arrival::Triggered(Trigger {
+        sources: vec![id(0)],
+        join: Join::Any,
+        queue: None,
+    });
+    set
+}
+
+#[test]
+fn triggered_tasks_are_promised_what_is_shown_beside_the_reserve() {
+    let hard = decided("p-fp", &triggered(3, 6));
+    assert_eq!(
+        hard.to_string(),
+        "admitted, guarantee hard: all deadlines are met by fp-rta, which counts the latest arrivals of triggered jobs"
+    );
+    assert_eq!(
+        hard.tasks,
+        [(id(0), Guarantee::Hard), (id(1), Guarantee::Hard)]
+    );
+    // The reserve of a twentieth makes 3 ms longer than 3 ms.
+    let late = decided("p-fp", &triggered(3, 3));
+    assert_eq!(late.guarantee, Guarantee::BoundedTardiness, "{late}");
+    let mut terms = terms("p-fp");
+    terms.reserve = Share::from_billionths(0).unwrap();
+    let decision = admit(&triggered(3, 3), &[], terms);
+    assert_eq!(decision.guarantee, Guarantee::Hard);
+    // Both never arrive at once, so what they demand at once refutes nothing.
+    let apart = decided("p-edf", &triggered(3, 4));
+    assert_ne!(apart.witness, Some(Witness::NoTask { task: id(0) }));
+    assert!(
+        !matches!(apart.witness, Some(Witness::Interval { .. })),
+        "{apart}"
+    );
+    let mut served = triggered(3, 6);
+    served.tasks[0].work = Work::Constant(Span::from_ms(3));
+    assert_eq!(decided("p-fp", &served).guarantee, Guarantee::None);
+    let refused = decided("p-fp", &triggered(8, 8));
+    assert_eq!(refused.verdict(), Verdict::Refused);
+    assert!(matches!(refused.witness, Some(Witness::Crowd { .. })));
+    let mut set = triggered(3, 6);
+    set.actions.push(Action {
+        at: at_ms(5),
+        change: Change::SetPriority(id(0), Priority::MOST_URGENT),
+    });
+    assert_eq!(
+        decided("p-fp", &set).to_string(),
+        "refused: nothing is guaranteed: nothing is known of timed changes where tasks trigger others"
+    );
 }

@@ -1,0 +1,86 @@
+//! What is promised of tasks of which some trigger others.
+
+use shiftwork_model::{Affinity, Share, TaskSet};
+
+use super::words::NOTHING;
+use super::{Decision, Guarantee, Terms};
+use crate::exact::beside;
+use crate::triggers::Streams;
+use crate::verdicts::{Answer, Criterion, Factor, Question, decide, scaled};
+use crate::{Steps, Witness};
+
+/// What is promised to the tasks where the policy binds them so, if their demand fits. What is kept from them makes every cost
+/// longer. Nothing is known of timed changes. `decision` is as if they arrived by time, and of a refusal only what holds for any
+/// arrivals counts.
+pub(super) fn promise(
+    set: &TaskSet,
+    decision: Decision,
+    bound: &[Affinity],
+    terms: Terms,
+) -> Decision {
+    if let Some(
+        Witness::NoTask { .. }
+        | Witness::Alone { .. }
+        | Witness::Nowhere { .. }
+        | Witness::Crowd { .. },
+    ) = decision.witness
+    {
+        return decision;
+    }
+    let known = match set.actions.is_empty() {
+        true => shown(set, bound, terms),
+        false => None,
+    };
+    let (guarantee, reason) = known.unwrap_or_else(|| {
+        let why = match set.actions.is_empty() {
+            true => "no test shows that jobs respond in bounded time where tasks trigger others",
+            false => "nothing is known of timed changes where tasks trigger others",
+        };
+        (Guarantee::None, format!("{NOTHING}: {why}"))
+    });
+    Decision {
+        guarantee,
+        reason,
+        witness: None,
+        tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
+        fits: true,
+    }
+}
+
+fn shown(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Option<(Guarantee, String)> {
+    // Whose costs are scaled may look as if it were never throttled.
+    Streams::of(set)?;
+    let own = set.tasks.iter().enumerate();
+    let bound: Vec<Affinity> = own
+        .map(|(index, task)| *bound.get(index).unwrap_or(&task.affinity))
+        .collect();
+    let supply = beside(terms.reserve).billionths();
+    let slower = scaled(set, Factor::new(Share::WHOLE.into(), supply.into()))?;
+    [
+        (Criterion::Hard, Guarantee::Hard),
+        (Criterion::Soft, Guarantee::BoundedTardiness),
+    ]
+    .into_iter()
+    .find_map(|(criterion, guarantee)| {
+        let question = Question {
+            traits: terms.policy,
+            bound: &bound,
+            price: None,
+            criterion,
+            steps: Steps::ORDINARY,
+            only: None,
+            tardiness: false,
+        };
+        let decision = decide(&slower, &question);
+        let by = decision.by?;
+        let what = match guarantee {
+            Guarantee::Hard => "all deadlines are met",
+            _ => "tardiness is bounded",
+        };
+        (decision.answer == Answer::Schedulable).then(|| {
+            let reason =
+                format!("{what} by {by}, which counts the latest arrivals of triggered jobs");
+            (guarantee, reason)
+        })
+    })
+}
