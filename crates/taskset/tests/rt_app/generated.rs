@@ -4,8 +4,9 @@ use shiftwork_model::RandomStream;
 use shiftwork_taskset::import::rt_app;
 use shiftwork_taskset::{read, write};
 
-use super::interpreter::{Event, Phase, Thread, interpret};
+use super::interpreter::{Event, Open, Phase, Thread, interpret};
 use super::model::execute;
+use super::text::file_text;
 
 /// µs.
 const HORIZON: i64 = 150_000;
@@ -60,43 +61,9 @@ fn thread(stream: &mut RandomStream, number: usize) -> Thread {
         has_phases,
         rounds: (has_phases && stream.below(3) == 0).then(|| stream.below(6) as i64 - 1),
         phases: (0..phases).map(|_| phase(stream)).collect(),
+        instances: 1,
+        ..Thread::default()
     }
-}
-
-/// The keys and values of a phase. One name of a barrier counts each place where it stands, so that
-/// each place has one of its own.
-fn phase_text(thread: &Thread, number: usize, phase: &Phase) -> String {
-    let name = &thread.name;
-    let mut keys: Vec<String> = Vec::new();
-    keys.extend(phase.rounds.map(|rounds| format!("\"loop\": {rounds}")));
-    for (place, event) in phase.events.iter().enumerate() {
-        keys.push(match event {
-            Event::Run(length) => format!("\"run{place}\": {length}"),
-            Event::Sleep(length) => format!("\"sleep\": {length}"),
-            Event::Timer {
-                name: timer,
-                period,
-                absolute,
-            } => {
-                let timer = match timer.as_str() {
-                    "own" => format!("own-{name}"),
-                    unique => unique.to_string(),
-                };
-                // Of one timer each mention of "absolute" would make it so for all; here the modes of
-                // one name are the same, see `with_one_mode`.
-                let mode = match (absolute, place % 2) {
-                    (true, _) => ", \"mode\": \"absolute\"",
-                    (false, 0) => ", \"mode\": \"relative\"",
-                    (false, _) => "",
-                };
-                format!("\"timer{place}\": {{\"ref\": \"{timer}\", \"period\": {period}{mode}}}")
-            }
-            Event::Nothing(text) => text
-                .replace("b-{name}", &format!("b-{name}-{number}-{place}"))
-                .replace("{name}", name),
-        });
-    }
-    keys.join(", ")
 }
 
 /// Makes the mode of a timer that of its first mention.
@@ -112,23 +79,6 @@ fn with_one_mode(mut thread: Thread) -> Thread {
     thread
 }
 
-fn thread_text(thread: &Thread) -> String {
-    let mut keys = vec![format!("\"delay\": {}", thread.delay)];
-    if thread.has_phases {
-        keys.extend(thread.rounds.map(|rounds| format!("\"loop\": {rounds}")));
-        let phases = thread.phases.iter().enumerate();
-        let phases: Vec<String> = phases
-            .map(|(number, phase)| {
-                format!("\"p{number}\": {{{}}}", phase_text(thread, number, phase))
-            })
-            .collect();
-        keys.push(format!("\"phases\": {{{}}}", phases.join(", ")));
-    } else {
-        keys.push(phase_text(thread, 0, &thread.phases[0]));
-    }
-    format!("\"{}\": {{{}}}", thread.name, keys.join(", "))
-}
-
 #[derive(Default, Debug)]
 struct Seen {
     same: u64,
@@ -142,8 +92,7 @@ fn check(seed: u64, seen: &mut Seen) {
     let count = 1 + stream.below(3) as usize;
     let threads = (0..count).map(|number| with_one_mode(thread(&mut stream, number)));
     let threads: Vec<Thread> = threads.collect();
-    let texts: Vec<String> = threads.iter().map(thread_text).collect();
-    let text = format!("{{\"tasks\": {{{}}}}}", texts.join(",\n"));
+    let text = file_text(&threads);
     let imported = match rt_app::read(&text) {
         Ok(imported) => imported,
         Err(error) => {
@@ -163,13 +112,15 @@ fn check(seed: u64, seen: &mut Seen) {
             "seed {seed}\n{text}"
         );
     }
+    let computed = execute(&imported.set, HORIZON);
     for thread in &threads {
         let said = |what: &str| {
             let of = format!("task `{}`: ", thread.name);
             let mut lines = imported.left_out.iter();
             lines.any(|line| line.starts_with(&of) && line.contains(what))
         };
-        let busy = interpret(thread, HORIZON);
+        let alone = std::slice::from_ref(thread);
+        let busy = &interpret(alone, HORIZON, Open::IN_FILE).busy[0];
         let Some(task) = imported.set.find(&thread.name) else {
             if said("not imported") {
                 seen.refused += 1;
@@ -179,7 +130,7 @@ fn check(seed: u64, seen: &mut Seen) {
                     "seed {seed}: {} is lost\n{text}",
                     thread.name
                 );
-                assert_eq!(busy, [], "seed {seed}: {}\n{text}", thread.name);
+                assert!(busy.is_empty(), "seed {seed}: {}\n{text}", thread.name);
                 seen.never_computes += 1;
             }
             continue;
@@ -188,12 +139,12 @@ fn check(seed: u64, seen: &mut Seen) {
             seen.with_loss += 1;
             continue;
         }
-        let task = &imported.set.tasks[task.index()];
         assert_eq!(
-            execute(task, HORIZON),
+            &computed[task.index()],
             busy,
-            "seed {seed}: {}\n{text}\n{task:#?}",
-            thread.name
+            "seed {seed}: {}\n{text}\n{:#?}",
+            thread.name,
+            imported.set.tasks[task.index()]
         );
         seen.same += 1;
     }

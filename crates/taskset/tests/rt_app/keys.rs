@@ -138,7 +138,7 @@ fn what_rt_app_says_and_we_do_not_is_named() {
             "task `steps`: it has no timer; it is released every 1ms, even if a job ends late",
             "task `steps`: SCHED_OTHER; it is taken as a real-time task",
             "task `sleeper`: it never computes, so it is no task",
-            "task `follower`: not imported: `wait` waits for another thread, `mem` takes as long as the machine needs",
+            "task `follower`: not imported: `mem` takes as long as the machine needs",
             "relative timers: after a job that ends later than its timer, rt-app counts from that end, the task set goes on from the timer (mode \"absolute\" does so, too)",
             "the number of CPUs is not in the file; taken as 4",
         ],
@@ -176,23 +176,28 @@ fn repeated_rt_app_names_stay_apart() {
 }
 
 #[test]
-fn a_thread_that_waits_for_others_is_refused() {
+fn a_thread_that_waits_for_what_no_task_does_is_refused() {
     for (keys, reason) in [
         (
             r#""run": 5, "suspend": """#,
-            "`suspend` waits for another thread",
+            "`suspend` waits for `a`, which no job of another thread makes happen",
         ),
         (
-            r#""run": 5, "wait": {"ref": "q", "mutex": "m"}"#,
-            "`wait` waits for another thread",
+            r#""run": 5, "wait": {"ref": "q", "mutex": "m"}, "timer": {"ref": "unique", "period": 9}"#,
+            "`wait` waits for another thread between its timers; a task is released by time or by other tasks",
         ),
         (
-            r#""run": 5, "sync1": {"ref": "q", "mutex": "m"}"#,
-            "`sync1` waits for another thread",
+            r#""run": 5, "sync1": {"ref": "q", "mutex": "m"}, "broad": "q""#,
+            "`sync1` waits for `q`, which no job of another thread makes happen",
         ),
         (
-            r#""run": 5, "sem_wait": "s""#,
-            "`sem_wait` waits for another thread",
+            r#""run": 5, "sem_wait": "s", "sem_post": "s""#,
+            "`sem_wait` waits in a circle of threads that wake each other (`a`), and a task set starts each chain of triggers by a \
+             task that is released by time",
+        ),
+        (
+            r#""phases": {"p": {"suspend": "", "run": 1}, "q": {"loop": -1, "run": 5, "sleep": 5}}"#,
+            "`suspend` waits for another thread once, before its jobs",
         ),
         (
             r#""instance": 2, "run": 5, "barrier": "b""#,
@@ -203,8 +208,21 @@ fn a_thread_that_waits_for_others_is_refused() {
             "`barrier` waits for other threads at `b`",
         ),
         (
-            r#""instance": 2, "lock": "m", "run": 5, "unlock": "m""#,
-            "`lock` takes mutex `m`, as other threads do, `unlock` takes mutex `m`, as other threads do",
+            r#""instance": 2, "lock": "m", "run": 5, "lock": "m", "unlock": "m", "sleep": 1"#,
+            "it locks mutex `m` while it holds it",
+        ),
+        (
+            r#""instance": 2, "lock": "m", "run": 5, "timer": {"ref": "unique", "period": 9}, "unlock": "m""#,
+            "it holds mutex `m`, which other threads lock, from one job to the next",
+        ),
+        (
+            r#""instance": 2, "lock": "m", "run": 5, "unlock": "m", "unlock": "m", "sleep": 4"#,
+            "it unlocks mutex `m`, which it does not hold",
+        ),
+        (
+            r#""policy": "SCHED_DEADLINE", "dl-runtime": 3, "dl-period": 50, "instance": 2, "lock": "m", "run": 5, "unlock": "m",
+            "timer": {"ref": "unique", "period": 50}"#,
+            "it computes for 5us with a budget of 3us, and would be throttled while it holds a mutex that others lock",
         ),
         (
             r#""run": 5, "timer": {"ref": "other", "period": 20}"#,
@@ -259,7 +277,7 @@ fn a_thread_that_no_task_is_like_is_refused() {
         (
             r#""run": 5, "sleep": 1, "run": 5, "timer": {"ref": "unique", "period": 30},
             "run": 9, "timer": {"ref": "unique", "period": 30}"#,
-            "its jobs sleep in their midst and are not alike",
+            "its jobs sleep, lock or wake others in their midst and are not alike",
         ),
         (
             r#""run": 90, "timer": {"ref": "unique", "period": 50, "mode": "absolute"}"#,
@@ -400,7 +418,7 @@ fn a_file_of_which_no_thread_can_be_imported_is_an_error() {
     let error = rt_app::read(r#"{"tasks": {"a": {"run": 5, "suspend": ""}}}"#).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no thread of this file can be imported: task `a`: not imported: `suspend` waits for another thread; \
-         accepted: threads that run, sleep and wait for timers of their own"
+        "no thread of this file can be imported: task `a`: not imported: `suspend` waits for `a`, which no job of another thread \
+         makes happen; accepted: threads that run, sleep and wait for timers of their own, and threads that these wake"
     );
 }

@@ -6,3 +6,6 @@ mod generated;
 mod interpreter;
 mod keys;
 mod model;
+mod text;
+mod together;
+mod waking;

@@ -1,20 +1,22 @@
 //! What an rt-app thread does: its phases and their events, in order, and what of them no task can
 //! do.
 //!
-//! An event that waits for another thread, or takes as long as the machine needs, is a reason to
-//! refuse the thread.
+//! An event that waits for other threads at a barrier, or takes as long as the machine needs, is a
+//! reason to refuse the thread.
+
+use std::collections::BTreeSet;
 
 use shiftwork_model::Span;
 
-use super::event::{Kind, kind_of, timer_name};
+use super::event::{Kind, condition_and_mutex, kind_of, timer_name};
 use super::users::Users;
 use super::value::Json;
 use crate::error::TasksetError;
 
 /// A thread: its phases in turn, again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Program {
-    pub(super) phases: Vec<Phases>,
+pub(super) struct Program<'a> {
+    pub(super) phases: Vec<Phases<'a>>,
     pub(super) rounds: Rounds,
     /// How many timers its steps name.
     pub(super) timers: usize,
@@ -22,8 +24,8 @@ pub(super) struct Program {
 
 /// A phase, repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Phases {
-    pub(super) steps: Vec<Step>,
+pub(super) struct Phases<'a> {
+    pub(super) steps: Vec<Step<'a>>,
     pub(super) rounds: Rounds,
 }
 
@@ -34,19 +36,74 @@ pub(super) enum Rounds {
     Times(u64),
 }
 
-/// One event, as far as a task does it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+/// What threads wait for and other threads make happen, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Awaited<'a> {
+    /// What wakes a thread that waits there is lost where none does.
+    Condition(&'a str),
+    /// It counts.
+    Semaphore(&'a str),
+}
+
+impl<'a> Awaited<'a> {
+    /// As it is called in the file.
+    pub(super) const fn name(self) -> &'a str {
+        match self {
+            Self::Condition(name) | Self::Semaphore(name) => name,
+        }
+    }
+}
+
+/// What a thread does by itself, at once or for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Act<'a> {
     /// Computes for this long.
     Run(Span),
     /// Suspends itself for this long.
     Sleep(Span),
+    /// Locks this mutex.
+    Lock(&'a str),
+    /// Unlocks this mutex.
+    Unlock(&'a str),
+    /// Wakes what waits for this.
+    Wake(Awaited<'a>),
+}
+
+/// One event or a part of it, as far as a task does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step<'a> {
+    Act(Act<'a>),
+    /// Wakes one of those that wait for this.
+    WakeOne(Awaited<'a>),
     /// Adds the period to the time of the timer, and waits for that time if it is to come.
     Timer {
         timer: usize,
         period: Span,
         late: Late,
     },
+    /// Waits until another thread makes this happen; what the key of the event is.
+    Wait {
+        key: &'a str,
+        for_what: Awaited<'a>,
+    },
+}
+
+impl<'a> Step<'a> {
+    /// What it waits for.
+    pub(super) const fn awaited(self) -> Option<Awaited<'a>> {
+        match self {
+            Self::Wait { for_what, .. } => Some(for_what),
+            Self::Act(_) | Self::WakeOne(_) | Self::Timer { .. } => None,
+        }
+    }
+
+    /// What it makes happen.
+    pub(super) const fn woken(self) -> Option<Awaited<'a>> {
+        match self {
+            Self::WakeOne(awaited) | Self::Act(Act::Wake(awaited)) => Some(awaited),
+            Self::Act(_) | Self::Timer { .. } | Self::Wait { .. } => None,
+        }
+    }
 }
 
 /// Where a timer counts from after a thread came late.
@@ -58,9 +115,9 @@ pub(super) enum Late {
     FromNow,
 }
 
-/// A thread as it was read.
-pub(super) struct Thread {
-    pub(super) program: Program,
+/// The events of a thread as they were read.
+pub(super) struct Events<'a> {
+    pub(super) program: Program<'a>,
     /// What is lost, a line each.
     pub(super) lost: Vec<String>,
     /// Why the thread cannot be a task, a line each; empty if it can.
@@ -98,12 +155,13 @@ fn is_before_events(thread: Json<'_>) -> Result<bool, TasksetError> {
 ///
 /// # Errors
 /// The first thing that is wrong, with its place and with what would be accepted.
-pub(super) fn read(
-    thread: Json<'_>,
+pub(super) fn read<'a>(
+    thread: Json<'a>,
     users: &Users<'_>,
     deadline_server: bool,
-) -> Result<Thread, TasksetError> {
+) -> Result<Events<'a>, TasksetError> {
     let mut reader = Reader {
+        thread: thread.key,
         users,
         deadline_server,
         timers: Vec::new(),
@@ -157,7 +215,7 @@ pub(super) fn read(
     program.settle_rounds();
     program.timers = reader.timers.len();
     reader.refused.dedup();
-    Ok(Thread {
+    Ok(Events {
         program,
         lost: reader.lost,
         refused: reader.refused,
@@ -165,7 +223,7 @@ pub(super) fn read(
     })
 }
 
-impl Program {
+impl<'a> Program<'a> {
     /// A phase of no rounds is without an end, since rt-app compares after a round. A single phase
     /// of several rounds is as many rounds of the thread.
     fn settle_rounds(&mut self) {
@@ -188,12 +246,30 @@ impl Program {
     }
 
     /// The phases that are run again and again, if the thread has no end; else all.
-    pub(super) fn recurring(&self) -> &[Phases] {
+    pub(super) fn recurring(&self) -> &[Phases<'a>] {
         let endless = |phase: &Phases| phase.rounds == Rounds::Endless;
         match self.phases.iter().position(endless) {
             Some(last) => &self.phases[last..=last],
             None => &self.phases,
         }
+    }
+
+    /// What it waits for, each once.
+    pub(super) fn awaited(&self) -> BTreeSet<Awaited<'a>> {
+        self.steps().filter_map(Step::awaited).collect()
+    }
+
+    /// Leaves out where the thread wakes those that wait at these conditions.
+    pub(super) fn drop_wakes(&mut self, conditions: &BTreeSet<Awaited<'a>>) {
+        let is_dropped = |step: &Step<'a>| step.woken().is_some_and(|it| conditions.contains(&it));
+        for phase in &mut self.phases {
+            phase.steps.retain(|step| !is_dropped(step));
+        }
+    }
+
+    /// All steps, in the order of the file.
+    pub(super) fn steps(&self) -> impl Iterator<Item = Step<'a>> {
+        self.phases.iter().flat_map(|phase| &phase.steps).copied()
     }
 }
 
@@ -203,8 +279,9 @@ impl Rounds {
     }
 }
 
-struct Reader<'a> {
-    users: &'a Users<'a>,
+struct Reader<'a, 'u> {
+    thread: &'a str,
+    users: &'u Users<'u>,
     deadline_server: bool,
     /// The names of the timers, each at its number.
     timers: Vec<&'a str>,
@@ -213,13 +290,13 @@ struct Reader<'a> {
     relative: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     /// The round of a thread from before there were events.
-    fn read_exec(&mut self, thread: Json<'a>) -> Result<Vec<Step>, TasksetError> {
+    fn read_exec(&mut self, thread: Json<'a>) -> Result<Vec<Step<'a>>, TasksetError> {
         let mut steps = Vec::new();
         for member in thread.members()? {
             match member.key {
-                "exec" => steps.push(Step::Run(member.microseconds()?)),
+                "exec" => steps.push(Step::Act(Act::Run(member.microseconds()?))),
                 "runtime" => {}
                 key if PARAMETERS.contains(&key) => {}
                 key => self.lost.push(format!("`{key}`")),
@@ -236,7 +313,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The events of a phase, or of a thread without phases.
-    fn read_steps(&mut self, phase: Json<'a>) -> Result<Vec<Step>, TasksetError> {
+    fn read_steps(&mut self, phase: Json<'a>) -> Result<Vec<Step<'a>>, TasksetError> {
         let mut steps = Vec::new();
         for member in phase.members()? {
             match kind_of(member.key) {
@@ -248,44 +325,82 @@ impl<'a> Reader<'a> {
         Ok(steps)
     }
 
-    /// An event as a step; `None` for one without an effect on the thread, and for one that is a
-    /// reason to refuse it.
-    fn read_event(&mut self, event: Json<'a>, kind: Kind) -> Result<Option<Step>, TasksetError> {
+    /// The steps of an event: none for one without an effect on any thread, and for one that is a
+    /// reason to refuse the thread.
+    fn read_event(&mut self, event: Json<'a>, kind: Kind) -> Result<Vec<Step<'a>>, TasksetError> {
         let key = event.key;
-        let reason = match kind {
-            Kind::Run => return Ok(Some(Step::Run(event.microseconds()?))),
-            Kind::Sleep => return Ok(Some(Step::Sleep(event.microseconds()?))),
-            Kind::Timer => return self.read_timer(event).map(Some),
-            Kind::Wakes => return Ok(None),
-            Kind::Mutex => match event.text_or_empty() {
-                mutex if self.users.of_mutex(mutex) > 1 => {
-                    format!("`{key}` takes mutex `{mutex}`, as other threads do")
+        let lock = |mutex| Step::Act(Act::Lock(mutex));
+        let unlock = |mutex| Step::Act(Act::Unlock(mutex));
+        let wait = |for_what| Step::Wait { key, for_what };
+        let condition = || event.name().map(Awaited::Condition);
+        let semaphore = || event.name().map(Awaited::Semaphore);
+        Ok(match kind {
+            Kind::Run => vec![Step::Act(Act::Run(event.microseconds()?))],
+            Kind::Sleep => vec![Step::Act(Act::Sleep(event.microseconds()?))],
+            Kind::Timer => vec![self.read_timer(event)?],
+            Kind::Lock => vec![lock(event.name()?)],
+            Kind::Unlock => vec![unlock(event.name()?)],
+            Kind::Signal => vec![Step::WakeOne(condition()?)],
+            Kind::Broadcast => vec![Step::Act(Act::Wake(condition()?))],
+            Kind::SemPost => vec![Step::WakeOne(semaphore()?)],
+            Kind::SemWait => vec![wait(semaphore()?)],
+            Kind::Wait => {
+                let (condition, mutex) = condition_and_mutex(event)?;
+                let wait = wait(Awaited::Condition(condition));
+                vec![unlock(mutex), wait, lock(mutex)]
+            }
+            Kind::Sync => {
+                let (condition, mutex) = condition_and_mutex(event)?;
+                let condition = Awaited::Condition(condition);
+                let signal = [lock(mutex), Step::WakeOne(condition), unlock(mutex)];
+                let wait = [wait(condition), lock(mutex), unlock(mutex)];
+                [signal, wait].concat()
+            }
+            Kind::Suspend => {
+                let name = match event.name()? {
+                    "" => self.thread,
+                    name => name,
+                };
+                let wait = wait(Awaited::Condition(name));
+                vec![lock(name), unlock(name), wait, lock(name), unlock(name)]
+            }
+            Kind::Resume => {
+                let name = event.name()?;
+                let wake = Step::Act(Act::Wake(Awaited::Condition(name)));
+                vec![lock(name), wake, unlock(name)]
+            }
+            Kind::Barrier => {
+                let barrier = event.name()?;
+                if self.users.of_barrier(barrier) > 1 {
+                    let reason = format!("`{key}` waits for other threads at `{barrier}`");
+                    self.refused.push(reason);
                 }
-                _ => return Ok(None),
-            },
-            Kind::Barrier => match event.text_or_empty() {
-                barrier if self.users.of_barrier(barrier) > 1 => {
-                    format!("`{key}` waits for other threads at `{barrier}`")
-                }
-                _ => return Ok(None),
-            },
-            Kind::Waits => format!("`{key}` waits for another thread"),
-            Kind::TakesUnknownTime => format!("`{key}` takes as long as the machine needs"),
-            Kind::Fork => format!("`{key}` starts threads while it runs"),
+                Vec::new()
+            }
+            Kind::TakesUnknownTime => {
+                let reason = format!("`{key}` takes as long as the machine needs");
+                self.refused.push(reason);
+                Vec::new()
+            }
+            Kind::Fork => {
+                let reason = format!("`{key}` starts threads while it runs");
+                self.refused.push(reason);
+                Vec::new()
+            }
             Kind::Yield if self.deadline_server => {
-                format!("`{key}` gives back the rest of the budget")
+                let reason = format!("`{key}` gives back the rest of the budget");
+                self.refused.push(reason);
+                Vec::new()
             }
             Kind::Yield => {
                 let lost = format!("`{key}`; threads of equal priority do not take turns");
                 self.lost.push(lost);
-                return Ok(None);
+                Vec::new()
             }
-        };
-        self.refused.push(reason);
-        Ok(None)
+        })
     }
 
-    fn read_timer(&mut self, timer: Json<'a>) -> Result<Step, TasksetError> {
+    fn read_timer(&mut self, timer: Json<'a>) -> Result<Step<'a>, TasksetError> {
         let period = timer
             .get("period")?
             .ok_or_else(|| TasksetError::MissingKey {

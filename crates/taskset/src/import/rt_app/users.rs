@@ -1,4 +1,4 @@
-//! How many threads of a file use each timer, mutex and barrier that is shared by its name.
+//! How many threads of a file use each timer and each barrier.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use crate::error::TasksetError;
 #[derive(Default)]
 pub(super) struct Users<'a> {
     timers: BTreeMap<&'a str, u64>,
-    mutexes: BTreeMap<&'a str, u64>,
     barriers: BTreeMap<&'a str, u64>,
 }
 
@@ -29,17 +28,12 @@ impl<'a> Users<'a> {
             }
             None => used.collect(thread)?,
         }
-        // A thread that uses one twice is one user of a timer or a mutex: its own uses follow each
-        // other. At a barrier rt-app counts the places, not the threads.
-        for (names, users) in [
-            (&mut used.timers, &mut self.timers),
-            (&mut used.mutexes, &mut self.mutexes),
-        ] {
-            names.sort_unstable();
-            names.dedup();
-            for &mut name in names {
-                *users.entry(name).or_default() += instances;
-            }
+        // A thread that uses a timer twice is one user of it: its own uses follow each other. At a
+        // barrier rt-app counts the places, not the threads.
+        used.timers.sort_unstable();
+        used.timers.dedup();
+        for name in used.timers {
+            *self.timers.entry(name).or_default() += instances;
         }
         for name in used.barriers {
             *self.barriers.entry(name).or_default() += instances;
@@ -52,22 +46,16 @@ impl<'a> Users<'a> {
         self.timers.get(name).copied().unwrap_or(1)
     }
 
-    /// The threads that take a mutex.
-    pub(super) fn of_mutex(&self, name: &str) -> u64 {
-        self.mutexes.get(name).copied().unwrap_or_default()
-    }
-
     /// The threads that a barrier waits for.
     pub(super) fn of_barrier(&self, name: &str) -> u64 {
         self.barriers.get(name).copied().unwrap_or_default()
     }
 }
 
-/// The names in one thread, as often as they occur.
+/// The names in one thread; those of barriers as often as they occur.
 #[derive(Default)]
 struct Used<'a> {
     timers: Vec<&'a str>,
-    mutexes: Vec<&'a str>,
     barriers: Vec<&'a str>,
 }
 
@@ -81,8 +69,7 @@ impl<'a> Used<'a> {
                         self.timers.push(name);
                     }
                 }
-                Some(Kind::Mutex) => self.mutexes.push(event.text_or_empty()),
-                Some(Kind::Barrier) => self.barriers.push(event.text_or_empty()),
+                Some(Kind::Barrier) => self.barriers.push(event.name()?),
                 _ => {}
             }
         }

@@ -96,11 +96,21 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The text; empty for every other value.
-    pub(super) fn text_or_empty(self) -> &'a str {
+    /// A name; empty where there is no value.
+    pub(super) fn name(self) -> Result<&'a str, TasksetError> {
         match &self.node.kind {
-            Kind::Text(text) => text,
-            _ => "",
+            Kind::Text(text) => Ok(text),
+            Kind::Null => Ok(""),
+            _ => Err(self.wrong("a name in quotation marks")),
+        }
+    }
+
+    /// `true` or `false`; numbers are so, too.
+    pub(super) fn boolean(self) -> Result<bool, TasksetError> {
+        match &self.node.kind {
+            Kind::Boolean(value) => Ok(*value),
+            Kind::Number(number) => Ok(number.parse() != Ok(0)),
+            _ => Err(self.wrong("true or false")),
         }
     }
 
