@@ -1,13 +1,17 @@
 //! rt-app: a JSON file of which the importer of the same name makes the task set again, as far as nothing is lost.
+//! Tasks that others trigger become threads that suspend themselves or wait at semaphores, and are woken.
+
+mod waking;
 
 use shiftwork_model::{
-    Arrival, Frequency, Phase, Protocol, Resource, ResourceId, Span, Task, TaskSet, Work,
+    Arrival, Frequency, Phase, Protocol, Resource, ResourceId, Span, Task, TaskId, TaskSet, Work,
 };
 
 use super::{
     Class, Exported, ExportedFile, PolicyUse, class_of, deadline_refusal, fifo_priorities,
     losses_of_set, lost_overrun,
 };
+use waking::Waking;
 
 /// Writes an rt-app file: under policies by deadlines SCHED_DEADLINE, else SCHED_FIFO.
 ///
@@ -23,10 +27,13 @@ pub fn rt_app(set: &TaskSet, policy: Option<PolicyUse<'_>>) -> Exported {
         Class::Fifo => fifo_priorities(set, &mut left_out),
         Class::Deadline => vec![0; set.tasks.len()],
     };
+    let waking = Waking::new(set);
     let mut threads = Vec::new();
-    for (task, priority) in set.tasks.iter().zip(priorities) {
+    for ((id, task), priority) in set.iter().zip(priorities) {
         let mut thread = Thread {
+            id,
             task,
+            waking: &waking,
             left_out: Vec::new(),
         };
         let members = thread.members(set, class, priority);
@@ -133,7 +140,9 @@ enum Rounding {
 
 /// A task on its way to a thread, and what is lost of it.
 struct Thread<'a> {
+    id: TaskId,
     task: &'a Task,
+    waking: &'a Waking<'a>,
     left_out: Vec<String>,
 }
 
@@ -146,7 +155,8 @@ impl Thread<'_> {
         priority: u32,
     ) -> Option<Vec<(String, String)>> {
         let task = self.task;
-        let jobs = self.jobs();
+        let final_wakes = self.final_wakes(set);
+        let jobs = self.jobs(final_wakes.is_empty());
         let computes = |job: &Vec<Phase>| job.iter().any(|phase| matches!(phase, Phase::Run(_)));
         if task.name.is_empty() || !jobs.iter().any(computes) {
             self.lose("it has no name or never computes, so it is left out");
@@ -159,7 +169,11 @@ impl Thread<'_> {
         }
         let mut members = vec![("policy".to_string(), json(class_name(class)))];
         let mut put = |key: &str, value: String| members.push((key.to_string(), value));
-        let period = self.us("period", task.period, Rounding::Down).max(1);
+        // That of a triggered task follows from those of its sources.
+        let period = match (class, task.trigger()) {
+            (Class::Fifo, Some(_)) => 1,
+            _ => self.us("period", task.period, Rounding::Down).max(1),
+        };
         match class {
             Class::Fifo => {
                 put("priority", priority.to_string());
@@ -201,29 +215,43 @@ impl Thread<'_> {
         if let Some(rounds) = rounds {
             put("loop", rounds.to_string());
         }
+        let waits = self.waking.waits(self.id);
         let timer =
             format!("{{ \"ref\": \"unique\", \"period\": {period}, \"mode\": \"absolute\" }}");
         // Equal keys would be one to many readers of JSON; rt-app goes by how they begin.
         let mut number = 0;
+        let mut put_event = |key: &str, value: String| {
+            put(&format!("{key}{number}"), value);
+            number += 1;
+        };
         for job in &jobs {
+            for (key, name) in &waits {
+                put_event(key, json(name));
+            }
             for phase in job {
                 let resource = |id: ResourceId| json(&set.resources[id.index()].name);
-                let (key, value) = match *phase {
-                    Phase::Run(length) => ("run", self.us("run", length, Rounding::Up).to_string()),
+                match *phase {
+                    Phase::Run(length) => {
+                        put_event("run", self.us("run", length, Rounding::Up).to_string());
+                    }
                     Phase::Sleep(length) => {
-                        ("sleep", self.us("sleep", length, Rounding::Up).to_string())
+                        put_event("sleep", self.us("sleep", length, Rounding::Up).to_string());
                     }
-                    Phase::Lock(id) => ("lock", resource(id)),
-                    Phase::Unlock(id) => ("unlock", resource(id)),
-                    Phase::Trigger(_) => {
-                        self.lose("a trigger within its jobs");
-                        continue;
+                    Phase::Lock(id) => put_event("lock", resource(id)),
+                    Phase::Unlock(id) => put_event("unlock", resource(id)),
+                    Phase::Trigger(target) => {
+                        if let Some((key, name)) = self.waking.wake(self.id, target) {
+                            put_event(key, json(&name));
+                        }
                     }
-                };
-                put(&format!("{key}{number}"), value);
-                number += 1;
+                }
             }
-            put(&format!("timer{number}"), timer.clone());
+            for (key, name) in &final_wakes {
+                put_event(key, json(name));
+            }
+            if waits.is_empty() {
+                put_event("timer", timer.clone());
+            }
         }
         for (key, is_used) in [
             ("`start-cpu`", task.start_cpu.is_some()),
@@ -262,9 +290,17 @@ impl Thread<'_> {
         us
     }
 
-    /// What the jobs of one round do.
-    fn jobs(&mut self) -> Vec<Vec<Phase>> {
+    /// What a job triggers when it completes.
+    fn final_wakes(&self, set: &TaskSet) -> Vec<waking::Event> {
+        let targets = set.triggered_at_completion(self.id);
+        let wakes = targets.filter_map(|target| self.waking.wake(self.id, target));
+        wakes.collect()
+    }
+
+    /// What the jobs of one round do. `ends_there`: whether nothing that they do follows it.
+    fn jobs(&mut self, ends_there: bool) -> Vec<Vec<Phase>> {
         let task = self.task;
+        let ends_with_timer = ends_there && task.trigger().is_none();
         let run = |length: Span| vec![Phase::Run(length)];
         let mut jobs = match &task.work {
             Work::Cost => vec![run(task.cost)],
@@ -281,7 +317,7 @@ impl Thread<'_> {
                 let is_empty =
                     |phase: &Phase| matches!(phase, Phase::Run(l) | Phase::Sleep(l) if l.is_zero());
                 phases.retain(|phase| !is_empty(phase));
-                while let Some(Phase::Sleep(_)) = phases.last() {
+                while ends_with_timer && let Some(Phase::Sleep(_)) = phases.last() {
                     self.lose(
                         "the sleep at the end of its jobs; the thread waits for its timer there",
                     );
@@ -311,8 +347,12 @@ impl Thread<'_> {
                 self.lose("sporadic releases; a job is released every period");
                 None
             }
-            Arrival::Triggered(_) => {
-                self.lose("`triggered-by`; a job is released every period");
+            Arrival::Triggered(trigger) => {
+                if let Some(queue) = trigger.queue.filter(|queue| *queue > 0) {
+                    self.lose(&format!(
+                        "`queue` {queue}; any number of triggers wait at a semaphore"
+                    ));
+                }
                 None
             }
             Arrival::Releases(releases) => {

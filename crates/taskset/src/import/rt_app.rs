@@ -58,13 +58,12 @@ pub fn read_with(text: &str, options: &Options) -> Result<Imported, TasksetError
         match member.key {
             "tasks" => file.tasks = Some(member),
             "global" => file.read_global(member)?,
-            // It declares what events name.
-            "resources" => {}
+            "resources" => file.read_resources(member)?,
             other => file.left_out.push(format!("`{other}`")),
         }
     }
     let threads = file.read_threads(root)?;
-    let made = Made::of(&threads)?;
+    let made = Made::of(&threads, &file.declared)?;
     let mut left_out = file.left_out;
     for (thread, of_thread) in threads.iter().zip(&made.lost) {
         let name = thread.json.key;
@@ -119,6 +118,8 @@ struct File<'a> {
     default_policy: Option<&'a str>,
     /// Whether mutexes have priority inheritance.
     inherits: bool,
+    /// The places at which mutexes and other things that events name are declared.
+    declared: BTreeMap<&'a str, usize>,
     left_out: Vec<String>,
 }
 
@@ -145,6 +146,13 @@ impl<'a> File<'a> {
             let what = format!("global `duration`: pass `--for {number}s`");
             self.left_out.push(what);
         }
+        Ok(())
+    }
+
+    /// Events may name what is not declared, too.
+    fn read_resources(&mut self, resources: Json<'a>) -> Result<(), TasksetError> {
+        let names = resources.members()?.map(|member| member.key);
+        self.declared.extend(names.zip(0..));
         Ok(())
     }
 
@@ -201,22 +209,30 @@ struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    /// Makes the tasks. Threads that may wait for each other for ever are refused, a circle at a time.
-    fn of(threads: &[Thread<'a>]) -> Result<Self, TasksetError> {
+    /// Makes the tasks. Mutexes are in the order in which they are declared, and others follow by their names.
+    /// Threads that may wait for each other for ever are refused: a circle of them after the
+    /// other, and after some circles all that lock a mutex while they hold another.
+    fn of(threads: &[Thread<'a>], declared: &BTreeMap<&str, usize>) -> Result<Self, TasksetError> {
         let mut refused = BTreeMap::new();
-        loop {
+        for circles in 0.. {
             let (fates, shared) = decide(threads, &refused);
-            let mutexes: Vec<&str> = shared.mutexes().collect();
-            let numbers = Numbers::new(threads, &fates, mutexes.clone());
+            let mut mutexes: Vec<&str> = shared.mutexes().collect();
+            mutexes.sort_by_key(|name| declared.get(name).copied().unwrap_or(usize::MAX));
+            let numbers = Numbers::new(threads, &fates, &mutexes);
             let mut lost = lost_of_jobs(threads, &fates);
             let mut drafts = make_drafts(threads, &fates, &numbers, &mut lost)?;
             numbers.settle(threads, &fates, &mut drafts, &mut lost);
             let tasks = drafts.iter().map(|draft| draft.task.clone()).collect();
-            if let Some(circle) = TaskSet::new("", 1, tasks).deadlock() {
-                for nested in circle {
+            let set = TaskSet::new("", 1, tasks);
+            let locks = match circles < CIRCLES_MAX {
+                true => set.deadlock().unwrap_or_default(),
+                false => set.nested_locks(),
+            };
+            if !locks.is_empty() {
+                for nested in locks {
                     let mutex = |id: ResourceId| mutexes[id.index()];
                     let reason = format!(
-                        "it locks mutex `{}` while it holds `{}`, as others do the other way round: they may wait for each other for ever",
+                        "it locks mutex `{}` while it holds `{}`, by which threads of this file may wait for each other for ever",
                         mutex(nested.locked),
                         mutex(nested.held)
                     );
@@ -236,8 +252,12 @@ impl<'a> Made<'a> {
                 lost,
             });
         }
+        unreachable!("no thread is left that locks a mutex while it holds another")
     }
 }
+
+/// The most circles of threads that may wait for each other for ever which are refused one after the other.
+const CIRCLES_MAX: usize = 16;
 
 /// What is lost of the threads before they become tasks, and why they do not, by thread.
 fn lost_of_jobs(threads: &[Thread<'_>], fates: &[Fate<'_>]) -> Vec<Vec<String>> {
@@ -246,6 +266,9 @@ fn lost_of_jobs(threads: &[Thread<'_>], fates: &[Fate<'_>]) -> Vec<Vec<String>> 
         let mut lost = thread.lost_events.clone();
         match fate {
             Fate::Task(jobs) => lost.extend(jobs.lost.iter().cloned()),
+            Fate::NoTask if thread.instances == 0 => {
+                lost.push("`instance` 0; it is never started".to_string());
+            }
             Fate::NoTask => lost.push("it never computes, so it is no task".to_string()),
             Fate::Refused(reason) => lost.push(format!("not imported: {reason}")),
         }

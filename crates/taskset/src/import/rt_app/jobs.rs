@@ -1,6 +1,8 @@
 //! The jobs of a task that does what a thread does on its own, from timer to timer or from one wait for
 //! others to the next.
 
+use std::collections::BTreeMap;
+
 use shiftwork_model::{Arrival, Instant, Span};
 
 use super::alone::{Alone, Cut, JOBS_MAX, ROUNDS_MAX, Stretch, Then, Unknown, execute};
@@ -408,28 +410,26 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Takes what all jobs wake when they have nothing else left to do, if that is the same for all and each
-/// only once, so that it is as well done by their completion.
+/// Takes what all jobs wake when they have nothing else left to do, if that is the same for all: it is as
+/// well done by their completion, which wakes each only once.
 fn take_final_wakes<'a>(jobs: &mut [Vec<Act<'a>>]) -> Vec<Awaited<'a>> {
-    let woken = |act: &Act<'a>| match act {
-        Act::Wake(awaited) => Some(*awaited),
-        _ => None,
-    };
     let finals = |acts: &Vec<Act<'a>>| -> Vec<Awaited<'a>> {
-        let mut finals: Vec<_> = acts.iter().rev().map_while(woken).collect();
+        let mut count: BTreeMap<Act<'a>, usize> = BTreeMap::new();
+        for act in acts {
+            *count.entry(*act).or_default() += 1;
+        }
+        let once = |act: &Act<'a>| match act {
+            Act::Wake(awaited) if count[act] == 1 => Some(*awaited),
+            _ => None,
+        };
+        let mut finals: Vec<_> = acts.iter().rev().map_while(once).collect();
         finals.reverse();
         finals
     };
     let wakes = finals(&jobs[0]);
-    let mut once = wakes.clone();
-    once.sort_unstable();
-    once.dedup();
-    let is_done_by_completion = |acts: &Vec<Act<'a>>| {
-        let all = acts.iter().filter_map(woken);
-        let computes = acts.iter().any(|act| matches!(act, Act::Run(_)));
-        computes && finals(acts) == wakes && all.count() == once.len()
-    };
-    if once.len() < wakes.len() || !jobs.iter().all(is_done_by_completion) {
+    let computes = |acts: &Vec<Act<'_>>| acts.iter().any(|act| matches!(act, Act::Run(_)));
+    let mut all = jobs.iter();
+    if !all.all(|acts| computes(acts) && finals(acts) == wakes) {
         return Vec::new();
     }
     for acts in jobs {

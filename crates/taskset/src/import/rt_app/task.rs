@@ -43,8 +43,8 @@ pub(super) fn refusal(jobs: &Jobs<'_>, server: Option<Server>) -> Option<String>
 /// What tasks refer to by number.
 pub(super) struct Numbers<'a> {
     wakers: Wakers<'a>,
-    /// The mutexes, each at its number.
-    mutexes: Vec<&'a str>,
+    /// The numbers of the mutexes.
+    mutexes: BTreeMap<&'a str, usize>,
     /// Of each thread the numbers of its tasks.
     tasks: Vec<Range<usize>>,
     /// The threads that wait, by what they wait for.
@@ -52,8 +52,8 @@ pub(super) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Numbers the tasks of the threads in their order.
-    pub(super) fn new(threads: &[Thread<'a>], fates: &[Fate<'a>], mutexes: Vec<&'a str>) -> Self {
+    /// Numbers the tasks of the threads, and the mutexes, in their order.
+    pub(super) fn new(threads: &[Thread<'a>], fates: &[Fate<'a>], mutexes: &[&'a str]) -> Self {
         let mut waiting: BTreeMap<Awaited<'a>, Vec<usize>> = BTreeMap::new();
         let mut tasks = Vec::new();
         let mut next = 0;
@@ -69,7 +69,7 @@ impl<'a> Numbers<'a> {
         }
         Self {
             wakers: Wakers::of(threads, fates),
-            mutexes,
+            mutexes: mutexes.iter().copied().zip(0..).collect(),
             tasks,
             waiting,
         }
@@ -135,8 +135,8 @@ impl<'a> Numbers<'a> {
 
     fn phases(&self, acts: &[Act<'a>]) -> Vec<Phase> {
         let mutex = |name| {
-            let number = self.mutexes.iter().position(|mutex| *mutex == name);
-            ResourceId::from_index(number.expect("the mutexes of all jobs are numbered"))
+            let number = self.mutexes.get(name);
+            ResourceId::from_index(*number.expect("the mutexes of all jobs are numbered"))
         };
         let mut phases = Vec::new();
         for act in acts {
