@@ -53,7 +53,8 @@ fn rt_app_threads_become_tasks() {
     assert_eq!(
         names,
         [
-            "imu", "pool-0", "pool-1", "pool-2", "server", "legacy", "waves", "steps"
+            "imu", "pool-0", "pool-1", "pool-2", "server", "legacy", "waves", "steps", "source",
+            "sink", "worker", "last"
         ]
     );
     assert_eq!(imported.set.platform.cpus, 4);

@@ -244,10 +244,10 @@ fn threads_that_are_woken_otherwise_than_tasks_are_refused() {
                    "b": {{"lock": "n", "run": 5, "lock": "m", "run": 1, "unlock": "m", "unlock": "n", {TICK}}}"#
             ),
             vec![
-                "`a`: not imported: it locks mutex `n` while it holds `m`, as others do the other way round: they may wait for each \
-                 other for ever",
-                "`b`: not imported: it locks mutex `m` while it holds `n`, as others do the other way round: they may wait for each \
-                 other for ever",
+                "`a`: not imported: it locks mutex `n` while it holds `m`, by which threads of this file may wait for each other \
+                 for ever",
+                "`b`: not imported: it locks mutex `m` while it holds `n`, by which threads of this file may wait for each other \
+                 for ever",
             ],
         ),
     ] {

@@ -14,7 +14,7 @@ use super::thread::Thread;
 /// What becomes of a thread.
 pub(super) enum Fate<'a> {
     Task(Jobs<'a>),
-    /// It never computes and does nothing to other threads.
+    /// It is never started, or never computes and does nothing to other threads.
     NoTask,
     /// Why it can be no task.
     Refused(String),
@@ -45,7 +45,10 @@ pub(super) fn decide<'a>(
         reason.map_or(Fate::NoTask, |reason| Fate::Refused(reason.clone()))
     };
     let mut fates: Vec<Fate<'a>> = threads.iter().enumerate().map(first).collect();
-    let mut lives: Vec<bool> = fates.iter().map(|it| !it.is_refused()).collect();
+    let both = fates.iter().zip(threads);
+    let mut lives: Vec<bool> = both
+        .map(|(fate, thread)| !fate.is_refused() && thread.instances > 0)
+        .collect();
     let mut shared = None;
     // What threads do that are no tasks does not matter to others. So mutexes, and what is waited for,
     // become fewer with each turn; usually the second one changes nothing.
@@ -55,10 +58,8 @@ pub(super) fn decide<'a>(
         if let Some(before) = shared.take_if(|before| *before == now) {
             return (fates, before);
         }
-        for (fate, thread) in fates.iter_mut().zip(threads) {
-            if fate.jobs().is_some() || shared.is_none() && !fate.is_refused() {
-                *fate = decide_alone(thread, &now);
-            }
+        for ((fate, thread), _) in fates.iter_mut().zip(threads).zip(&lives).filter(|it| *it.1) {
+            *fate = decide_alone(thread, &now);
         }
         Wakers::of(threads, &fates).refuse_unreleased(threads, &mut fates);
         lives = fates.iter().map(|fate| fate.jobs().is_some()).collect();
@@ -220,12 +221,18 @@ impl<'a> Wakers<'a> {
     }
 }
 
+/// The most threads that a reason names.
+const NAMES_MAX: usize = 8;
+
 /// Refuses threads of which each is woken by the next, and the last by the first.
 fn refuse_circle(circle: &[(usize, usize)], threads: &[Thread<'_>], fates: &mut [Fate<'_>]) {
-    let names: Vec<String> = circle
-        .iter()
+    let names = circle.iter().take(NAMES_MAX);
+    let mut names: Vec<String> = names
         .map(|(thread, _)| format!("`{}`", threads[*thread].json.key))
         .collect();
+    if circle.len() > NAMES_MAX {
+        names.push(format!("{} more", circle.len() - NAMES_MAX));
+    }
     for (thread, _) in circle {
         if let Some(Release::Awaited { key, .. }) = fates[*thread].jobs().map(|it| &it.release) {
             fates[*thread] = Fate::Refused(format!(
