@@ -130,7 +130,7 @@ fn connect(random: &mut RandomStream, set: &mut TaskSet) {
     }
     let protocols = [Protocol::None, Protocol::Inheritance, Protocol::Ceiling];
     let protocol = protocols[random.below(9) as usize * 3 / 12];
-    for (number, name) in ["m", "0"].into_iter().enumerate() {
+    for (number, name) in ["m", "1"].into_iter().enumerate() {
         let resource = ResourceId::from_index(set.resources.len());
         let locks = |task: &Task| match &task.work {
             Work::Phases(phases) => phases.iter().position(|it| matches!(it, Phase::Run(_))),
@@ -235,7 +235,7 @@ fn plain_task(random: &mut RandomStream, name: String, order: Order) -> Task {
             let rest = cost.saturating_sub(first);
             let sleep = Phase::Sleep(us(random, 200));
             let mut phases = vec![Phase::Run(first), sleep, Phase::Run(rest)];
-            phases.rotate_left(random.below(2) as usize);
+            phases.rotate_left(random.below(3) as usize);
             Work::Phases(phases)
         }
     };

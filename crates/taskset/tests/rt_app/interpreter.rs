@@ -89,7 +89,7 @@ impl Open {
         hands_over: true,
     };
 
-    /// More that are tried.
+    /// More that are tried, without an end.
     pub fn more() -> impl Iterator<Item = Self> {
         let orders = [
             Order::LastInFile,
@@ -97,7 +97,7 @@ impl Open {
             Order::Random(0),
             Order::LastInFile,
         ];
-        let orders = orders.into_iter().chain((1..5).map(Order::Random));
+        let orders = orders.into_iter().chain((1..).map(Order::Random));
         orders.enumerate().map(|(place, order)| Self {
             order,
             hands_over: place % 2 == 0,
@@ -126,6 +126,8 @@ enum Part {
     /// Gives up the mutex and waits at the condition; then it locks the mutex again.
     Wait(String, String),
     Wake(String, bool),
+    /// Wakes one and waits, and locks the mutex for that unless the thread has it.
+    Sync(String, String),
     Post(String),
     Take(String),
 }
@@ -145,12 +147,7 @@ fn parts(event: &Event) -> Vec<Part> {
         Event::Lock(mutex) => vec![lock(mutex)],
         Event::Unlock(mutex) => vec![unlock(mutex)],
         Event::Wait { condition, mutex } => vec![Part::Wait(condition.clone(), mutex.clone())],
-        Event::Sync { condition, mutex } => vec![
-            lock(mutex),
-            Part::Wake(condition.clone(), false),
-            Part::Wait(condition.clone(), mutex.clone()),
-            unlock(mutex),
-        ],
+        Event::Sync { condition, mutex } => vec![Part::Sync(condition.clone(), mutex.clone())],
         Event::Signal(condition) => vec![Part::Wake(condition.clone(), false)],
         Event::Broadcast(condition) => vec![Part::Wake(condition.clone(), true)],
         // The condition and the mutex of a thread have one name.
@@ -309,7 +306,7 @@ impl Machine<'_> {
             thread.is_skipping = false;
         } else if thread.is_skipping {
             match part {
-                Part::Lock(_) | Part::Unlock(_) => {}
+                Part::Lock(_) | Part::Unlock(_) | Part::Sync(..) => {}
                 _ => return,
             }
         }
@@ -353,6 +350,20 @@ impl Machine<'_> {
                             self.make_ready(woken);
                         }
                     }
+                }
+            }
+            Part::Sync(condition, mutex) => {
+                let holds = self.holders.get(&mutex) == Some(&number);
+                let mut parts = vec![
+                    Part::Wake(condition.clone(), false),
+                    Part::Wait(condition, mutex.clone()),
+                ];
+                if !holds {
+                    parts.insert(0, Part::Lock(mutex.clone()));
+                    parts.push(Part::Unlock(mutex));
+                }
+                for part in parts.into_iter().rev() {
+                    thread.parts.push_front(part);
                 }
             }
             Part::Post(semaphore) => match self.takers.get_mut(&semaphore) {

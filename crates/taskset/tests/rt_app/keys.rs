@@ -193,8 +193,7 @@ fn a_thread_that_waits_for_what_no_task_does_is_refused() {
         ),
         (
             r#""run": 5, "sem_wait": "s", "sem_post": "s""#,
-            "`sem_wait` waits in a circle of threads that wake each other (`a`), and a task set starts each chain of triggers by a \
-             task that is released by time",
+            "`sem_wait` waits for what the thread itself makes happen, and no task triggers itself",
         ),
         (
             r#""phases": {"p": {"suspend": "", "run": 1}, "q": {"loop": -1, "run": 5, "sleep": 5}}"#,

@@ -14,6 +14,12 @@ use super::text::file_text;
 /// µs.
 const HORIZON: i64 = 80_000;
 
+/// In how many more orders a file is executed, to see whether what it does depends on the order.
+const ORDERS: usize = 8;
+
+/// The same where it is not what is imported.
+const ORDERS_BEFORE_FAILURE: usize = 500;
+
 /// How a thread waits for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Waits {
@@ -21,6 +27,8 @@ enum Waits {
     /// Locks a mutex, waits at a condition, and unlocks it.
     AtCondition,
     Syncs,
+    /// The same with a mutex that it has locked.
+    SyncsLocked,
     AtSemaphore,
     AtTwoSemaphores,
 }
@@ -47,6 +55,11 @@ impl Waiter {
                 let condition = name;
                 vec![Event::Sync { condition, mutex }]
             }
+            Waits::SyncsLocked => {
+                let (lock, unlock) = (Event::Lock(mutex.clone()), Event::Unlock(mutex.clone()));
+                let condition = name;
+                vec![lock, Event::Sync { condition, mutex }, unlock]
+            }
             Waits::AtSemaphore => vec![Event::Take(name)],
             Waits::AtTwoSemaphores => {
                 vec![
@@ -67,7 +80,7 @@ impl Waiter {
                 vec![Event::Post(format!("{name}-a"))]
             }
             Waits::AtTwoSemaphores => vec![Event::Post(format!("{name}-b"))],
-            Waits::AtCondition | Waits::Syncs => {
+            Waits::AtCondition | Waits::Syncs | Waits::SyncsLocked => {
                 let wake = match stream.below(2) {
                     0 => Event::Signal(name),
                     _ => Event::Broadcast(name),
@@ -207,6 +220,7 @@ fn file(stream: &mut RandomStream) -> Vec<Thread> {
                 Waits::Suspends,
                 Waits::AtCondition,
                 Waits::Syncs,
+                Waits::SyncsLocked,
                 Waits::AtSemaphore,
                 Waits::AtTwoSemaphores,
             ];
@@ -318,6 +332,7 @@ fn check(seed: u64, seen: &mut Seen) {
     };
     for (what, reason) in [
         ("refused: circles", "in a circle"),
+        ("refused: woken by itself", "the thread itself"),
         ("refused: of a refused thread", "which is not imported"),
         ("refused: several wait for one signal", "threads wait for"),
         ("refused: never woken", "which no job of another thread"),
@@ -352,33 +367,39 @@ fn check(seed: u64, seen: &mut Seen) {
         return;
     };
     let run = interpret(&read, HORIZON, Open::IN_FILE);
-    if Open::more().any(|open| interpret(&read, HORIZON, open).busy != run.busy) {
+    let is_race = |orders| {
+        let mut more = Open::more().take(orders);
+        more.any(|open| interpret(&read, HORIZON, open).busy != run.busy)
+    };
+    if is_race(ORDERS) {
         seen.add("not compared: races", true);
         return;
     }
     let computed = execute(&imported.set, HORIZON);
-    let mut busy = run.busy.iter();
-    for thread in &read {
-        for instance in 0..thread.instances {
-            let name = match thread.instances {
-                1 => thread.name.clone(),
-                _ => format!("{}-{instance}", thread.name),
-            };
-            let expected: &Vec<Busy> = busy.next().unwrap();
-            let nothing = Vec::new();
-            let found = match imported.set.find(&name) {
-                Some(task) => &computed[task.index()],
-                None => &nothing,
-            };
-            assert_eq!(
-                found,
-                expected,
-                "seed {seed}: {name}\n{text}\n{:#?}\n{}",
-                imported.left_out,
-                write(&imported.set)
-            );
-        }
+    let names = read.iter().flat_map(|thread| {
+        let name = |instance| match thread.instances {
+            1 => thread.name.clone(),
+            _ => format!("{}-{instance}", thread.name),
+        };
+        (0..thread.instances).map(name)
+    });
+    let found = |name: String| {
+        let task = imported.set.find(&name);
+        task.map_or_else(Vec::new, |task| computed[task.index()].clone())
+    };
+    let found: Vec<Vec<Busy>> = names.map(found).collect();
+    // A rare race shows itself in more orders only.
+    if found != run.busy && is_race(ORDERS_BEFORE_FAILURE) {
+        seen.add("not compared: races", true);
+        return;
     }
+    assert_eq!(
+        found,
+        run.busy,
+        "seed {seed}\n{text}\n{:#?}\n{}",
+        imported.left_out,
+        write(&imported.set)
+    );
     count(&read, &imported, &run, seen);
 }
 

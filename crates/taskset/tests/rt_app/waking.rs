@@ -75,7 +75,7 @@ fn conditions_lose_what_no_thread_waits_for_and_semaphores_count() {
            "q": {{"lock": "m", "wait": {{"ref": "q", "mutex": "m"}}, "unlock": "m", "run": 1}},
            "s": {{"sem_wait": "s", "run": 1}},
            "xy": {{"sem_wait": "x", "sem_wait": "y", "run": 1}},
-           "sync": {{"sync": {{"ref": "q2", "mutex": "m"}}, "run": 1}},
+           "sync": {{"lock": "m", "sync": {{"ref": "q2", "mutex": "m"}}, "unlock": "m", "run": 1}},
            "w": {{"run": 5, "broad": "q2", {TICK}}}"#
     ));
     let arrival = |name| &task(&imported, name).arrival;

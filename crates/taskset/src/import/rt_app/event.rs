@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Signal,
     /// Wakes all threads that wait at a condition.
     Broadcast,
-    /// Signals a condition and then waits there, with a mutex.
+    /// Signals a condition and then waits there, with a mutex, which it locks unless it is locked.
     Sync,
     /// Waits at the condition, and with the mutex, of this name.
     Suspend,

@@ -235,11 +235,16 @@ fn refuse_circle(circle: &[(usize, usize)], threads: &[Thread<'_>], fates: &mut 
     }
     for (thread, _) in circle {
         if let Some(Release::Awaited { key, .. }) = fates[*thread].jobs().map(|it| &it.release) {
-            fates[*thread] = Fate::Refused(format!(
-                "`{key}` waits in a circle of threads that wake each other ({}), and a task set starts each chain of \
-                 triggers by a task that is released by time",
-                names.join(", ")
-            ));
+            fates[*thread] = Fate::Refused(match circle {
+                [_] => format!(
+                    "`{key}` waits for what the thread itself makes happen, and no task triggers itself"
+                ),
+                _ => format!(
+                    "`{key}` waits in a circle of threads that wake each other ({}), and a task set starts each chain of \
+                     triggers by a task that is released by time",
+                    names.join(", ")
+                ),
+            });
         }
     }
 }

@@ -164,6 +164,7 @@ pub(super) fn read<'a>(
         thread: thread.key,
         users,
         deadline_server,
+        locked: BTreeSet::new(),
         timers: Vec::new(),
         lost: Vec::new(),
         refused: Vec::new(),
@@ -283,6 +284,8 @@ struct Reader<'a, 'u> {
     thread: &'a str,
     users: &'u Users<'u>,
     deadline_server: bool,
+    /// The mutexes that this phase has locked and not unlocked so far.
+    locked: BTreeSet<&'a str>,
     /// The names of the timers, each at its number.
     timers: Vec<&'a str>,
     lost: Vec<String>,
@@ -314,6 +317,7 @@ impl<'a> Reader<'a, '_> {
 
     /// The events of a phase, or of a thread without phases.
     fn read_steps(&mut self, phase: Json<'a>) -> Result<Vec<Step<'a>>, TasksetError> {
+        self.locked.clear();
         let mut steps = Vec::new();
         for member in phase.members()? {
             match kind_of(member.key) {
@@ -338,8 +342,16 @@ impl<'a> Reader<'a, '_> {
             Kind::Run => vec![Step::Act(Act::Run(event.microseconds()?))],
             Kind::Sleep => vec![Step::Act(Act::Sleep(event.microseconds()?))],
             Kind::Timer => vec![self.read_timer(event)?],
-            Kind::Lock => vec![lock(event.name()?)],
-            Kind::Unlock => vec![unlock(event.name()?)],
+            Kind::Lock => {
+                let mutex = event.name()?;
+                self.locked.insert(mutex);
+                vec![lock(mutex)]
+            }
+            Kind::Unlock => {
+                let mutex = event.name()?;
+                self.locked.remove(mutex);
+                vec![unlock(mutex)]
+            }
             Kind::Signal => vec![Step::WakeOne(condition()?)],
             Kind::Broadcast => vec![Step::Act(Act::Wake(condition()?))],
             Kind::SemPost => vec![Step::WakeOne(semaphore()?)],
@@ -352,9 +364,17 @@ impl<'a> Reader<'a, '_> {
             Kind::Sync => {
                 let (condition, mutex) = condition_and_mutex(event)?;
                 let condition = Awaited::Condition(condition);
-                let signal = [lock(mutex), Step::WakeOne(condition), unlock(mutex)];
-                let wait = [wait(condition), lock(mutex), unlock(mutex)];
-                [signal, wait].concat()
+                let sync = [
+                    Step::WakeOne(condition),
+                    unlock(mutex),
+                    wait(condition),
+                    lock(mutex),
+                ];
+                // By its documentation it locks the mutex; its examples do so before it.
+                match self.locked.contains(mutex) {
+                    true => sync.to_vec(),
+                    false => [&[lock(mutex)], sync.as_slice(), &[unlock(mutex)]].concat(),
+                }
             }
             Kind::Suspend => {
                 let name = match event.name()? {
