@@ -39,6 +39,7 @@ pub(super) fn explained(found: WalkResult<'_>) -> Explanation {
             .map_or(job.release, |&(_, since, _)| since),
         remaining: job.remaining,
         parts: job.parts.clone(),
+        origin: None,
         cause: cause(&found, &shares),
         shares,
         timeline: found.timeline,

@@ -82,7 +82,7 @@ impl Explanation {
             Cause::Several(all) => all.clone(),
             Cause::OwnDemand => Vec::new(),
         };
-        json!({
+        let mut value = json!({
             "task": names.get(self.job.task.index()),
             "job": self.job.number,
             "release_ns": self.release.as_ns(),
@@ -101,7 +101,11 @@ impl Explanation {
             "culprits": shares.collect::<Vec<_>>(),
             "text": self.paragraph(names),
             "timeline": self.timeline.iter().map(|it| slice(it, names)).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(origin) = &self.origin {
+            value["trigger"] = origin.to_json(names);
+        }
+        value
     }
 }
 

@@ -7,13 +7,14 @@
 //! description for users.
 //!
 //! `walk.rs` follows the records, and `walk/waiting.rs` finds why a ready job does not run; `late_job.rs` holds the sums for
-//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output.
+//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output. `origins.rs` says what triggered a job.
 
 mod attribution;
 mod history;
 mod interrupted;
 mod json;
 mod late_job;
+mod origins;
 mod piece;
 mod text;
 mod timeline;
@@ -30,6 +31,7 @@ use crate::check::PolicyContract;
 use crate::jobs::{JobRow, Jobs};
 
 pub use late_job::{LateJob, Move, ShiftChain, Times};
+pub use origins::Origin;
 pub use text::{readable, readable_at};
 pub use timeline::{Occupant, Slice};
 
@@ -208,6 +210,8 @@ pub struct Explanation {
     pub cause: Cause,
     /// The occupants of the CPUs of its affinity from the release to the end, by CPU and then by time.
     pub timeline: Vec<Slice>,
+    /// What triggered it; `None` if its task arrives by time.
+    pub origin: Option<Origin>,
 }
 
 impl Explanation {

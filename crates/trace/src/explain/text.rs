@@ -52,8 +52,10 @@ impl Explanation {
                 parts.join(", ")
             ),
         };
+        let origin = self.origin.filter(|origin| origin.is_late());
+        let origin = origin.map_or_else(String::new, |origin| origin.text(names));
         format!(
-            "{job}, released at {} and due at {}, {ended}.{went} {}",
+            "{job}, released at {} and due at {}, {ended}.{origin}{went} {}",
             readable_at(self.release),
             readable_at(self.deadline),
             self.verdict(names, &readable)

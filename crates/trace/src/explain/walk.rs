@@ -14,6 +14,7 @@ use super::attribution::{self, WalkResult};
 use super::history::{Followed, Pending, Run, TaskHistory};
 use super::interrupted::Losses;
 use super::late_job::{self, LateJob, Sums};
+use super::origins::Origins;
 use super::timeline::{Occupant, Slice};
 use super::{Culprit, End, Explanation, Recording};
 use crate::check::PolicyContract;
@@ -29,6 +30,7 @@ pub(super) struct Walk<'a> {
     /// Whether all CPUs have the same speed, so that time on a CPU equals executed cost.
     pub are_cpus_alike: bool,
     losses: Losses,
+    origins: Origins,
     /// By resource, the task that holds it.
     holders: BTreeMap<ResourceId, TaskId>,
     /// By CPU, the CPU from which its job was shifted.
@@ -74,6 +76,7 @@ impl<'a> Walk<'a> {
             are_cpus_alike: platform.capacities.is_empty()
                 && platform.frequency == Frequency::Fixed,
             losses: Losses::of(set, records),
+            origins: Origins::of(recording, &late[..explained.min(late.len())]),
             holders: BTreeMap::new(),
             shifted: vec![None; platform.cpus],
             steps,
@@ -415,14 +418,18 @@ impl<'a> Walk<'a> {
             let row = &history.followed.row;
             let last = row.iter().position(|job| job.number == number);
             let row = row.iter().take(last.map_or(0, |last| last + 1));
-            attribution::explained(WalkResult {
+            let explanation = attribution::explained(WalkResult {
                 job: &job,
                 row: row
                     .map(|job| (job.number, job.release, left(job)))
                     .collect(),
                 pieces: &history.followed.pieces,
                 timeline: timeline.unwrap_or_default().finish(),
-            })
+            });
+            Explanation {
+                origin: self.origins.of_job(job.job),
+                ..explanation
+            }
         });
         let followed = &mut self.histories[task.index()].followed;
         if followed.explained.is_empty() {
