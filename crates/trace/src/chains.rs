@@ -1,52 +1,17 @@
 //! Reaction times, data ages and end-to-end latencies of cause-effect chains, from the records of a run.
 
 mod latency;
+mod paths;
+mod times;
 
 use serde_json::{Value, json};
-use shiftwork_model::{Chain, Instant, JobId, RecordKind, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{Chain, Instant, JobId, RecordKind, Recorder, TaskId, TaskSet};
 
 use latency::Latency;
-
-/// Times from a read or an arrival of the first task of a chain to an effect of its last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndToEnd {
-    /// Number of times that ended by the horizon.
-    pub samples: u64,
-    /// The longest of them; `None` without samples.
-    pub max: Option<Span>,
-    /// The length up to the horizon of the longest that had not ended by then; `None` if there is none.
-    pub pending: Option<Span>,
-    /// The longest that is wanted; `None` if any is.
-    pub wanted: Option<Span>,
-}
-
-impl EndToEnd {
-    /// Whether none was longer than wanted, including those that had not ended; `None` if any length is wanted.
-    pub fn is_met(&self) -> Option<bool> {
-        let wanted = self.wanted?;
-        Some(
-            self.max
-                .max(self.pending)
-                .is_none_or(|longest| longest <= wanted),
-        )
-    }
-
-    fn add(&mut self, samples: u64, longest: Span) {
-        self.samples += samples;
-        self.max = self.max.max(Some(longest));
-    }
-
-    fn to_json(self) -> Value {
-        let ns = |span: Option<Span>| span.map(Span::as_ns);
-        json!({
-            "max_ns": ns(self.max),
-            "samples": self.samples,
-            "pending_ns": ns(self.pending),
-            "wanted_ns": ns(self.wanted),
-            "met": self.is_met(),
-        })
-    }
-}
+pub use paths::ChainTime;
+pub(crate) use paths::{Measured, Step};
+pub use times::EndToEnd;
+pub(crate) use times::{Interval, Times};
 
 /// The summary of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +46,17 @@ impl ChainSummary {
             "latency": self.latency.map(EndToEnd::to_json),
         })
     }
+}
+
+/// What is measured of one chain, with the longest times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeasuredChain {
+    /// Reaction times.
+    pub reaction: Times,
+    /// Data ages.
+    pub age: Times,
+    /// End-to-end latencies; `None` if not every task is triggered by the one before.
+    pub latency: Option<Times>,
 }
 
 /// Follows the data of all chains of a task set.
@@ -133,8 +109,8 @@ struct Flow {
     reads: u64,
     /// The last read to which events are not answered: the one on which the present output rests, or the first.
     unanswered: Option<Sample>,
-    reaction: EndToEnd,
-    age: EndToEnd,
+    reaction: Times,
+    age: Times,
     latency: Option<Latency>,
 }
 
@@ -182,10 +158,24 @@ impl Chains {
     }
 
     /// Ends the run at `horizon`. A completion exactly at the horizon counts.
-    pub(crate) fn finish(mut self, horizon: Instant) -> Vec<ChainSummary> {
+    pub(crate) fn finish(self, horizon: Instant) -> Vec<ChainSummary> {
+        let summary = |(name, chain): (String, MeasuredChain)| ChainSummary {
+            name,
+            reaction: chain.reaction.summary(),
+            age: chain.age.summary(),
+            latency: chain.latency.map(Times::summary),
+        };
+        self.finish_measured(horizon).map(summary).collect()
+    }
+
+    /// The same, with the longest times.
+    pub(crate) fn finish_measured(
+        mut self,
+        horizon: Instant,
+    ) -> impl Iterator<Item = (String, MeasuredChain)> {
         self.settle();
         let flows = self.flows.into_iter();
-        flows.map(|flow| flow.finish(horizon)).collect()
+        flows.map(move |flow| flow.finish(horizon))
     }
 
     fn follow(&mut self, at: Instant, kind: &RecordKind) {
@@ -288,17 +278,13 @@ impl Flow {
             held: None,
             written: None,
         };
-        let times = |wanted| EndToEnd {
-            wanted,
-            ..EndToEnd::default()
-        };
         Self {
             name: chain.name.clone(),
             links: chain.tasks.iter().map(link).collect(),
             reads: 0,
             unanswered: None,
-            reaction: times(chain.reaction),
-            age: times(chain.age),
+            reaction: Times::new(chain.reaction),
+            age: Times::new(chain.age),
             latency: Latency::of(chain, set),
         }
     }
@@ -342,27 +328,28 @@ impl Flow {
             return;
         };
         if let Some(before) = before {
-            self.age.add(1, now.late_since(before.read));
+            self.age.add(1, Interval::new(before.read, now));
         }
         if let Some(waiting) = self.unanswered.replace(sample)
             && waiting.number < sample.number
         {
             let reactions = sample.number - waiting.number;
-            self.reaction.add(reactions, now.late_since(waiting.read));
+            self.reaction
+                .add(reactions, Interval::new(waiting.read, now));
         }
     }
 
-    fn finish(mut self, horizon: Instant) -> ChainSummary {
-        let until_horizon = |sample: Sample| horizon.late_since(sample.read);
+    fn finish(mut self, horizon: Instant) -> (String, MeasuredChain) {
+        let until_horizon = |sample: Sample| Interval::new(sample.read, horizon);
         let output = self.links.last().and_then(|link| link.written);
         self.reaction.pending = self.unanswered.map(until_horizon);
         self.age.pending = output.map(until_horizon);
-        ChainSummary {
-            name: self.name,
+        let measured = MeasuredChain {
             reaction: self.reaction,
             age: self.age,
             latency: self.latency.map(|latency| latency.finish(horizon)),
-        }
+        };
+        (self.name, measured)
     }
 }
 

@@ -28,7 +28,7 @@ mod testing;
 mod tracker;
 
 pub use backlog::Pending;
-pub use chains::{ChainSummary, EndToEnd};
+pub use chains::{ChainSummary, ChainTime, EndToEnd};
 pub use counters::Counters;
 pub use inversions::{
     Inversion, InversionCounts, InversionKind, InversionStatistics, InversionSummary, Inversions,

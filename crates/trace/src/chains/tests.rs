@@ -1,3 +1,5 @@
+use shiftwork_model::Span;
+
 use super::*;
 use crate::counters::Counters;
 use crate::jobs::{JobRow, Jobs};
@@ -145,6 +147,119 @@ fn chains_measure_what_the_definition_says_of_random_runs() {
         }
     }
     assert!(reactions > 10_000 && ages > 10_000, "{reactions} {ages}");
+}
+
+/// Whether the steps are those of a reaction to the event just after `from`: each job is the first of its task to complete
+/// with an output that rests on a later read.
+fn is_reaction(definition: &Definition, from: Instant, steps: &[Step]) -> bool {
+    let rests_on_later = |place: usize, job: usize| {
+        let source = definition.source(place, job);
+        source.is_some_and(|read| definition.jobs[0][read].start > Some(from))
+    };
+    steps.iter().enumerate().all(|(place, step)| {
+        let jobs = definition.jobs[place].iter().enumerate();
+        let mut answers =
+            jobs.filter(|(job, row)| row.finish.is_some() && rests_on_later(place, *job));
+        let first = answers.next().map(|(_, row)| row);
+        match (step.is_over, step.job, first) {
+            (true, Some(job), Some(first)) => job.job == first.job && first.finish == Some(step.to),
+            (false, ..) => first.is_none_or(|first| first.finish > Some(step.to)),
+            _ => false,
+        }
+    })
+}
+
+/// Whether the steps are those of the age of an output: each job but the last reads what the one before wrote last.
+fn is_age(definition: &Definition, from: Instant, steps: &[Step]) -> bool {
+    let (replaces, steps) = steps.split_last().unwrap();
+    let index = |place: usize, job: &JobRow| {
+        let mut jobs = definition.jobs[place].iter();
+        jobs.position(|row| row.job == job.job).unwrap()
+    };
+    let jobs: Vec<JobRow> = steps.iter().map(|step| step.job.unwrap()).collect();
+    let last = jobs.len() - 1;
+    let output = index(last, &jobs[last]);
+    let source = definition.source(last, output);
+    let follows = definition.jobs[last][output + 1..].iter();
+    let mut follows = follows.filter(|row| row.finish.is_some_and(|at| at <= replaces.to));
+    jobs.len() == definition.jobs.len()
+        && source == Some(index(0, &jobs[0]))
+        && jobs[0].start == Some(from)
+        && (1..jobs.len()).all(|place| {
+            let written = jobs[place - 1].finish;
+            let mut between =
+                definition.jobs[place - 1][index(place - 1, &jobs[place - 1]) + 1..].iter();
+            written <= jobs[place].start
+                && between.all(|row| row.finish.is_none() || row.finish > jobs[place].start)
+        })
+        && match replaces.is_over {
+            true => follows
+                .next()
+                .is_some_and(|row| replaces.job.unwrap().job == row.job),
+            false => follows.next().is_none(),
+        }
+}
+
+#[test]
+fn paths_of_the_longest_times_are_those_of_the_definition() {
+    let (mut ended, mut open) = (0, 0);
+    for seed in 1..=3_000 {
+        let mut random = RandomStream::new(seed, 9, 0);
+        let tasks = 2 + random.below(4) as usize;
+        let path = random_chain(&mut random, tasks);
+        let mut set = chained(tasks, &[&path]);
+        set.chains[0].reaction = Some(Span::ZERO);
+        set.chains[0].age = Some(Span::ZERO);
+        let (cpus, steps) = (1 + random.below(3) as usize, random.below(400));
+        let script = random_run(&mut random, tasks, cpus, steps);
+        let last = script.records.last().map_or(0, |record| record.at.as_ns());
+        let horizon = at(last + random.below(3));
+        let mut jobs = Jobs::new(&set, Vec::new());
+        script.play(&mut jobs);
+        let definition = Definition::of(&set.chains[0], &jobs.finish(at(u64::MAX)));
+        let mut chains = Chains::new(&set);
+        script.play(&mut chains);
+        let (_, found) = chains.finish_measured(horizon).next().unwrap();
+        for (kind, times) in [
+            (ChainTime::Reaction, found.reaction),
+            (ChainTime::Age, found.age),
+        ] {
+            let Some((time, has_ended)) = times.excessive() else {
+                continue;
+            };
+            let measured = Measured {
+                set: &set,
+                chain: &set.chains[0],
+                records: &script.records,
+                time,
+                has_ended,
+            };
+            let place = format!("seed {seed}, {kind:?} of {path:?}: {time:?}");
+            let steps = measured.steps(kind).expect(&place);
+            let summary = times.summary();
+            assert_eq!(
+                Some(time.length()),
+                summary.max.max(summary.pending),
+                "{place}"
+            );
+            assert_eq!(steps[0].from, time.from, "{place}");
+            assert_eq!(steps.last().unwrap().to, time.to, "{place}");
+            assert!(
+                steps.windows(2).all(|pair| pair[0].to == pair[1].from),
+                "{place}"
+            );
+            let is_path = match kind {
+                ChainTime::Reaction => is_reaction(&definition, time.from, &steps),
+                _ => is_age(&definition, time.from, &steps),
+            };
+            assert!(is_path, "{place}: {steps:?}");
+            match has_ended {
+                true => ended += 1,
+                false => open += 1,
+            }
+        }
+    }
+    assert!(ended > 1_000 && open > 1_000, "{ended} {open}");
 }
 
 /// Jobs of `a` read at 0, 10, 20, ... and write 2 later; those of `b` read at 5, 21, ... and write 3 later.

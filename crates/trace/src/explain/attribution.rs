@@ -39,11 +39,22 @@ pub(super) fn explained(found: WalkResult<'_>) -> Explanation {
             .map_or(job.release, |&(_, since, _)| since),
         remaining: job.remaining,
         parts: job.parts.clone(),
+        own: own(&found),
         origin: None,
         cause: cause(&found, &shares),
         shares,
         timeline: found.timeline,
     }
+}
+
+/// The intervals in which the job itself was the oldest of its task.
+fn own(found: &WalkResult<'_>) -> Vec<(Instant, Instant, Part)> {
+    let own = found
+        .pieces
+        .iter()
+        .filter(|piece| piece.number == found.job.job.number);
+    own.map(|piece| (piece.from, piece.to, piece.part))
+        .collect()
 }
 
 fn shares(found: &WalkResult<'_>) -> Vec<Share> {

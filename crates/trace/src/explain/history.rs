@@ -62,6 +62,8 @@ pub(super) struct Followed {
     pub late: BTreeSet<u64>,
     /// Those of them to be explained, with their timelines from their releases on.
     pub explained: BTreeMap<u64, Option<TimelineBuilder>>,
+    /// Late jobs to be explained as if due so much before their ends, whatever their deadlines are.
+    pub excess: BTreeMap<u64, Span>,
     /// Of the oldest pending job.
     pub sums: Sums,
     /// The row of pending jobs with the pieces since its begin, as long as there are jobs to be explained.

@@ -1,15 +1,15 @@
 //! JSON of an explanation.
 
 use serde_json::{Map, Value, json};
-use shiftwork_model::{CpuSet, TaskId};
+use shiftwork_model::{CpuSet, Span, TaskId};
 
 use super::timeline::{Occupant, Slice};
-use super::{Cause, Culprit, End, Explanation, Part};
+use super::{Cause, Culprit, End, Explanation, Part, Share};
 
 /// A name, and the other task that it concerns, if any.
 type Named = (&'static str, Option<TaskId>);
 
-pub(super) const fn part(part: Part) -> Named {
+const fn part(part: Part) -> Named {
     match part {
         Part::CarryIn => ("carry-in", None),
         Part::Executing => ("executing", None),
@@ -29,7 +29,7 @@ pub(super) const fn part(part: Part) -> Named {
     }
 }
 
-pub(super) const fn culprit(culprit: Culprit) -> Named {
+const fn culprit(culprit: Culprit) -> Named {
     match culprit {
         Culprit::TaskLeft => ("task-left", None),
         Culprit::CpuOffline => ("cpu-offline", None),
@@ -55,33 +55,6 @@ impl Explanation {
     /// The times of `parts` add up to `until_ns` - `release_ns`. `cause` is a list: one entry if one culprit
     /// suffices, several if only all of them do, none if the job's own demand is too high.
     pub fn to_json(&self, names: &[&str]) -> Value {
-        let to_value = |(kind, task): Named| {
-            let mut value = Map::new();
-            value.insert("kind".into(), kind.into());
-            if let Some(task) = task {
-                value.insert("task".into(), names.get(task.index()).copied().into());
-            }
-            value
-        };
-        let parts = self.parts.iter().map(|&(it, time)| {
-            let mut value = to_value(part(it));
-            value.insert("time_ns".into(), time.as_ns().into());
-            value
-        });
-        let shares = self.shares.iter().map(|share| {
-            let mut value = to_value(culprit(share.culprit));
-            value.insert("time_ns".into(), share.time.as_ns().into());
-            value.insert("suffices".into(), share.suffices.into());
-            if !share.cpus.is_empty() {
-                value.insert("cpus".into(), list(&share.cpus));
-            }
-            value
-        });
-        let causes = match &self.cause {
-            Cause::One(it) => vec![*it],
-            Cause::Several(all) => all.clone(),
-            Cause::OwnDemand => Vec::new(),
-        };
         let mut value = json!({
             "task": names.get(self.job.task.index()),
             "job": self.job.number,
@@ -96,9 +69,9 @@ impl Explanation {
             "tardiness_ns": self.tardiness().as_ns(),
             "remaining_ns": self.remaining.as_ns(),
             "since_ns": self.since.as_ns(),
-            "cause": causes.into_iter().map(|it| to_value(culprit(it))).collect::<Vec<_>>(),
-            "parts": parts.collect::<Vec<_>>(),
-            "culprits": shares.collect::<Vec<_>>(),
+            "cause": cause(&self.cause, names),
+            "parts": parts(&self.parts, names),
+            "culprits": shares(&self.shares, names),
             "text": self.paragraph(names),
             "timeline": self.timeline.iter().map(|it| slice(it, names)).collect::<Vec<_>>(),
         });
@@ -107,6 +80,46 @@ impl Explanation {
         }
         value
     }
+}
+
+fn named((kind, task): Named, names: &[&str]) -> Map<String, Value> {
+    let mut value = Map::new();
+    value.insert("kind".into(), kind.into());
+    if let Some(task) = task {
+        value.insert("task".into(), names.get(task.index()).copied().into());
+    }
+    value
+}
+
+pub(super) fn parts(parts: &[(Part, Span)], names: &[&str]) -> Vec<Map<String, Value>> {
+    let parts = parts.iter().map(|&(it, time)| {
+        let mut value = named(part(it), names);
+        value.insert("time_ns".into(), time.as_ns().into());
+        value
+    });
+    parts.collect()
+}
+
+pub(super) fn shares(shares: &[Share], names: &[&str]) -> Vec<Map<String, Value>> {
+    let shares = shares.iter().map(|share| {
+        let mut value = named(culprit(share.culprit), names);
+        value.insert("time_ns".into(), share.time.as_ns().into());
+        value.insert("suffices".into(), share.suffices.into());
+        if !share.cpus.is_empty() {
+            value.insert("cpus".into(), list(&share.cpus));
+        }
+        value
+    });
+    shares.collect()
+}
+
+pub(super) fn cause(cause: &Cause, names: &[&str]) -> Vec<Map<String, Value>> {
+    let all = match cause {
+        Cause::One(it) => std::slice::from_ref(it),
+        Cause::Several(all) => all,
+        Cause::OwnDemand => &[],
+    };
+    all.iter().map(|&it| named(culprit(it), names)).collect()
 }
 
 fn slice(slice: &Slice, names: &[&str]) -> Value {

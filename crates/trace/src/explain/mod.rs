@@ -7,9 +7,11 @@
 //! description for users.
 //!
 //! `walk.rs` follows the records, and `walk/waiting.rs` finds why a ready job does not run; `late_job.rs` holds the sums for
-//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output. `origins.rs` says what triggered a job.
+//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output. `origins.rs` says what triggered a job, and
+//! `chain.rs` explains the longest times of chains by their jobs.
 
 mod attribution;
+mod chain;
 mod history;
 mod interrupted;
 mod json;
@@ -23,6 +25,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, TaskSet};
@@ -30,6 +33,7 @@ use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, Ta
 use crate::check::PolicyContract;
 use crate::jobs::{JobRow, Jobs};
 
+pub use chain::{ChainExplanation, ChainMiss, Link};
 pub use late_job::{LateJob, Move, ShiftChain, Times};
 pub use origins::Origin;
 pub use text::{readable, readable_at};
@@ -212,12 +216,27 @@ pub struct Explanation {
     pub timeline: Vec<Slice>,
     /// What triggered it; `None` if its task arrives by time.
     pub origin: Option<Origin>,
+    /// The intervals in which it was the oldest job of its task, without gaps up to the end.
+    own: Vec<(Instant, Instant, Part)>,
 }
 
 impl Explanation {
     /// Its tardiness; a lower bound if it did not finish.
     pub const fn tardiness(&self) -> Span {
         self.until.late_since(self.deadline)
+    }
+
+    /// The time from `from` to `to`, both between the release and the end, as [`parts`](Self::parts) has it.
+    fn parts_between(&self, from: Instant, to: Instant) -> Vec<(Part, Span)> {
+        let mut parts: BTreeMap<Part, Span> = BTreeMap::new();
+        let begin = self.own.first().map_or(self.until, |&(begin, ..)| begin);
+        let carry_in = [(self.release, begin, Part::CarryIn)];
+        for (begin, end, part) in carry_in.into_iter().chain(self.own.iter().copied()) {
+            let time = end.min(to).late_since(begin.max(from));
+            *parts.entry(part).or_default() += time;
+        }
+        parts.retain(|_, time| !time.is_zero());
+        parts.into_iter().collect()
     }
 
     /// The time of this part; zero if there is none.

@@ -106,6 +106,16 @@ impl Explanation {
 
     /// The cause in a sentence, with spans formatted by `time`.
     pub fn verdict(&self, names: &[&str], time: &dyn Fn(Span) -> String) -> String {
+        self.verdict_on(names, time, "it would have met its deadline")
+    }
+
+    /// The same, where without the cause would have been what `otherwise` says.
+    pub(super) fn verdict_on(
+        &self,
+        names: &[&str],
+        time: &dyn Fn(Span) -> String,
+        otherwise: &str,
+    ) -> String {
         let describe = |culprit: &Culprit| {
             let share = self.share(*culprit);
             share.map_or_else(String::new, |share| {
@@ -129,13 +139,10 @@ impl Explanation {
         match &self.cause {
             Cause::One(Culprit::TaskLeft) => "It was given up, since its task left.".into(),
             Cause::One(culprit) => {
-                format!(
-                    "Without {} it would have met its deadline{since}.",
-                    describe(culprit)
-                )
+                format!("Without {} {otherwise}{since}.", describe(culprit))
             }
             Cause::Several(all) => format!(
-                "Nothing alone is enough: only without {} it would have met its deadline{since}.",
+                "Nothing alone is enough: only without {} {otherwise}{since}.",
                 all.iter().map(describe).collect::<Vec<_>>().join(" and ")
             ),
             Cause::OwnDemand => "Its own execution, within its cost, is longer than its deadline \
@@ -149,7 +156,7 @@ fn task(names: &[&str], task: TaskId) -> String {
     names.get(task.index()).copied().unwrap_or("?").to_owned()
 }
 
-fn part_text(names: &[&str], part: Part) -> String {
+pub(super) fn part_text(names: &[&str], part: Part) -> String {
     match part {
         Part::CarryIn => "behind earlier jobs of its own task".into(),
         Part::Executing => "executing".into(),

@@ -85,6 +85,14 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Explains this job as if it had been due so much before its end.
+    pub fn with_excess(mut self, job: JobId, excess: Span) -> Self {
+        if let Some(history) = self.histories.get_mut(job.task.index()) {
+            history.followed.excess.insert(job.number, excess);
+        }
+        self
+    }
+
     /// Walks over the records up to `until`, or to the end of the last job that is followed.
     pub fn run(
         mut self,
@@ -394,10 +402,14 @@ impl<'a> Walk<'a> {
         } else {
             Sums::default()
         };
+        let excess = history.followed.excess.remove(&number);
+        let deadline = excess.map_or(pending.deadline, |excess| {
+            Instant::from_ns(at.as_ns().saturating_sub(excess.as_ns()))
+        });
         let job = LateJob {
             job: JobId { task, number },
             release: pending.release,
-            deadline: pending.deadline,
+            deadline,
             until: at,
             end,
             remaining,

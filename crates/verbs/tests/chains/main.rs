@@ -1,6 +1,7 @@
 //! Bounds on cause-effect chains hold in simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod explained;
 mod sets;
 
 use sets::random_set;
