@@ -187,7 +187,7 @@ pub struct ReportArgs {
     /// Where to write the page, instead of stdout.
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
-    /// Instead of a page, say what led to the first missed deadlines of each trace.
+    /// Instead of a page, say what led to the first missed deadlines of each trace, and to chains longer than wanted.
     #[arg(long, conflicts_with = "output")]
     pub explain: bool,
 }

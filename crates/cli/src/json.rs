@@ -24,7 +24,7 @@ use crate::verb::scenario::StepOutput;
 use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
 use chains::ChainOutput;
-use explained::ExplanationOutput;
+use explained::{ChainExplanationOutput, ExplanationOutput};
 
 /// What `simulate --json` prints, one line per policy, `report --json`, one line per trace,
 /// `run --json`, unless nothing was run, and `record FILE --json`.
@@ -63,6 +63,9 @@ pub struct RunOutput {
     /// What led to the first missed deadlines; absent without `--explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     explanations: Option<Vec<ExplanationOutput>>,
+    /// With `--explain`: why the first chains took longer than wanted; absent if the task set has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chain_explanations: Option<Vec<ChainExplanationOutput>>,
     /// Of a record: when it ends, by the world's clock, since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unix_ns: Option<u64>,

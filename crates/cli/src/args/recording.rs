@@ -28,8 +28,8 @@ pub struct RecordingArgs {
     /// Write an HTML page; with several policies, one page that shows them side by side.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Say what led to the first missed deadlines: where the time went, what is to blame, and which tasks had
-    /// which CPU. Keeps all records in memory.
+    /// Say what led to the first missed deadlines, and to chains longer than wanted: where the time went, what is to
+    /// blame, and which tasks had which CPU. Keeps all records in memory.
     #[arg(long)]
     pub explain: bool,
     /// Exit with status 1 if a deadline is missed, or a requirement on a chain is not met. (`run` does so anyway;

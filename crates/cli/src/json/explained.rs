@@ -33,9 +33,88 @@ pub(super) struct ExplanationOutput {
     text: String,
     /// What ran on the CPUs of its affinity, by CPU and then by time.
     timeline: Vec<SliceOutput>,
+    /// What triggered it; absent if its task arrives by time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trigger: Option<TriggerOutput>,
     /// Of a record: sentences about what no record says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notes: Option<Vec<String>>,
+}
+
+/// What triggered a job.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TriggerOutput {
+    /// The task of the job that triggered it; where all of several do, of the last of them.
+    task: String,
+    /// The number of that job.
+    job: u64,
+    /// When it did.
+    at_ns: u64,
+    /// The task of the job from which both stem, which arrived by time.
+    root_task: String,
+    /// The number of that job.
+    root_job: u64,
+    /// When that arrived.
+    root_arrival_ns: u64,
+    /// The median of the time from the root's arrival to the trigger, over the jobs of the task, to three digits.
+    usual_delay_ns: u64,
+}
+
+/// The longest time of a chain that took longer than wanted, and where it went.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChainExplanationOutput {
+    /// The name of the chain.
+    chain: String,
+    /// `reaction`, `age` or `latency`.
+    requirement: String,
+    wanted_ns: u64,
+    /// The read or the arrival of the first task.
+    from_ns: u64,
+    /// The effect of the last task, or the end of the run.
+    to_ns: u64,
+    /// Whether there was that effect by the end of the run.
+    ended: bool,
+    /// What one job after the other took, without gaps.
+    links: Vec<LinkOutput>,
+    /// The link with the longest delay, as an index from 0; the longest link if none was delayed.
+    slowest: u64,
+    /// For how long its job did not execute within its cost.
+    delay_ns: u64,
+    /// What made the slowest link so late that the chain was: one culprit, or several together; empty if that cannot be said.
+    cause: Vec<CauseOutput>,
+    /// All that may be to blame for the slowest link, the longest time first; empty with `cause`.
+    culprits: Vec<CulpritOutput>,
+    /// What was missed and the slowest link, in words.
+    text: String,
+}
+
+/// The part of one job in the time of a chain.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LinkOutput {
+    /// The name of its task.
+    task: String,
+    /// Its number; null if no job was released by the end.
+    job: Option<u64>,
+    /// The end of the link before.
+    from_ns: u64,
+    /// When it triggered the next link's job or completed, or the end of the time.
+    to_ns: u64,
+    /// Its release, which may be before `from_ns`.
+    release_ns: Option<u64>,
+    /// When it began to execute, and to read.
+    start_ns: Option<u64>,
+    /// Its completion, if that was by the end of the time.
+    completion_ns: Option<u64>,
+    /// From `from_ns` to its release.
+    waited_ns: u64,
+    /// What follows, up to `to_ns`; the times add up to that.
+    parts: Vec<PartOutput>,
+    /// What triggered the job; absent if its task arrives by time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trigger: Option<TriggerOutput>,
 }
 
 /// A culprit.

@@ -78,7 +78,7 @@ fn explanations(traces: &[Traced], console: &mut Console) -> Result<Answer, Fail
         };
         if console.json {
             let mut value = summary(trace);
-            value["explanations"] = explained.to_json();
+            explained.add_to(&mut value);
             console.json_line(&value)?;
             continue;
         }

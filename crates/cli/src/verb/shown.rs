@@ -16,7 +16,7 @@ pub fn json(recording: &Recording<'_>, run: &Finished) -> Value {
         value["interrupted"] = true.into();
     }
     if let Some(explained) = Explained::of_run(recording, run) {
-        value["explanations"] = explained.to_json();
+        explained.add_to(&mut value);
     }
     value
 }

@@ -49,9 +49,8 @@ fn the_json_of_a_run_is_as_its_schema_says() {
 #[test]
 fn misses_are_explained_from_a_trace_as_from_the_run() {
     let trace = folder("explain").join("run.pftrace").display().to_string();
-    let run = |json: &[&str]| {
-        let file = "tests/command/files/overrun.toml";
-        let asked = ["simulate", file, "--for", "30ms", "--policy", "g-edf"];
+    let run = |file: &str, policy: &str, json: &[&str]| {
+        let asked = ["simulate", file, "--for", "30ms", "--policy", policy];
         let rest = ["--explain", "--trace", &trace];
         let run = shiftwork(&[&asked[..], &rest, json].concat());
         let report = shiftwork(&[&["report", &trace, "--explain"], json].concat());
@@ -60,17 +59,34 @@ fn misses_are_explained_from_a_trace_as_from_the_run() {
             stdout(&output)
         })
     };
-    let [simulated, reported] = run(&[]);
-    assert!(reported.contains("cause: overrun of hog"), "{reported}");
-    assert!(simulated.ends_with(&reported), "{simulated}");
-    let [simulated, reported] = run(&["--json"]).map(|text| {
-        let value: Value = serde_json::from_str(&text).unwrap();
-        let known: RunOutput = serde_json::from_str(&text).unwrap();
-        assert_eq!(serde_json::to_value(known).unwrap(), value);
-        value["explanations"].clone()
-    });
-    assert_eq!(simulated.as_array().map(Vec::len), Some(1));
-    assert_eq!(simulated, reported);
+    let late_chain = ("late_chain.toml", "p-fp", "missed its latency of 20ms");
+    for ((file, policy, says), key, count) in [
+        (
+            ("overrun.toml", "g-edf", "cause: overrun of hog"),
+            "explanations",
+            1,
+        ),
+        (
+            ("late_trigger.toml", "p-fp", "It was triggered late"),
+            "explanations",
+            1,
+        ),
+        (late_chain, "chain_explanations", 1),
+        (late_chain, "explanations", 0),
+    ] {
+        let file = format!("tests/command/files/{file}");
+        let [simulated, reported] = run(&file, policy, &[]);
+        assert!(reported.contains(says), "{reported}");
+        assert!(simulated.ends_with(&reported), "{simulated}");
+        let [simulated, reported] = run(&file, policy, &["--json"]).map(|text| {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            let known: RunOutput = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_value(known).unwrap(), value);
+            value[key].clone()
+        });
+        assert_eq!(simulated.as_array().map(Vec::len), Some(count), "{file}");
+        assert_eq!(simulated, reported);
+    }
 }
 
 #[test]
