@@ -84,7 +84,8 @@ impl Link {
     fn of(step: &Step, explanation: Option<&Explanation>) -> Self {
         let Step { from, to, .. } = *step;
         let release = step.job.map(|job| job.release);
-        let ready = release.map_or(to, |release| release.clamp(from, to));
+        // In a broken record a job may pass on before it arrives.
+        let ready = release.map_or(to, |release| release.min(to).max(from));
         Self {
             task: step.task,
             job: step.job.map(|job| job.job.number),

@@ -1,9 +1,9 @@
-use shiftwork_model::{Arrival, Invariant, Join, RecordKind, TaskSet, Trigger};
+use shiftwork_model::{Arrival, Invariant, Join, RandomStream, RecordKind, TaskSet, Trigger};
 
 use super::*;
 use crate::check::testing::edf;
 use crate::explain::Culprit;
-use crate::testing::{Script, at, job, set};
+use crate::testing::{Script, at, job, noise, set};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -196,4 +196,26 @@ fn cause_of_a_link_before_a_sampled_one_is_not_named() {
     );
     // Without the delay of 6 a would have written earlier, and c would have read at 12 all the same.
     assert_eq!((why.slowest, why.why), (0, Slowest::Unknown));
+}
+
+#[test]
+fn records_that_contradict_each_other_are_explained_or_not_without_panic() {
+    for seed in 1..=500 {
+        let mut random = RandomStream::new(seed, 10, 0);
+        let records = noise(&mut random, 3, 1, 400);
+        let mut set = triggered(1);
+        set.chains[0].reaction = Some(Span::from_ns(1));
+        set.chains[0].age = Some(Span::from_ns(1));
+        let recording = Recording {
+            set: &set,
+            contract: None,
+            records: &records,
+            until: records.last().map_or(Instant::ZERO, |record| record.at),
+        };
+        for miss in recording.chain_misses() {
+            if let Some(why) = recording.explain_chain(&miss) {
+                assert!(why.text(&NAMES).contains("missed its"), "seed {seed}");
+            }
+        }
+    }
 }
