@@ -1,7 +1,7 @@
 //! Importers: what becomes of other tools' files, and what is named as left out.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use shiftwork_model::{Arrival, Instant, Share, Span, Task};
+use shiftwork_model::{Arrival, Instant, Join, Priority, Share, Span, Task, TaskId, Trigger};
 use shiftwork_taskset::import::{Imported, Options, schedcat, simso};
 use shiftwork_taskset::{read, write};
 
@@ -46,18 +46,120 @@ fn simso_tasks_are_in_milliseconds() {
         Arrival::Releases(vec![at(0), at(12_500), at(30_000)])
     );
     let third = task(&imported, "T3");
-    assert_eq!((third.period, third.cost), (us(5_000), us(2_000)));
-    assert_eq!(third.arrival, Arrival::Releases(vec![at(4_000), at(9_000)]));
+    assert_eq!((third.period, third.cost), (us(7_500), us(2_000)));
+    assert_eq!(third.arrival, triggered_by(&[0]));
     assert_left_out(
         &imported,
         &[
             "<simulation>: duration=\"100000000\"",
             "<simulation>: etm=\"wcet\"",
             "CPU 0: cs_overhead=\"120\"",
+            "task `imu`: followed_by=\"1\", which has activations of its own; only these are kept",
             "task `imu`: abort_on_miss; late jobs go on",
-            "task `imu`: followed_by=\"2\"",
             "task `imu-2`: the release at 15ms, less than a period after the one before",
+            "task `T3`: abort_on_miss; late jobs go on",
             "cache `L1`",
+        ],
+    );
+}
+
+/// By any of these tasks.
+fn triggered_by(sources: &[usize]) -> Arrival {
+    Arrival::Triggered(Trigger {
+        sources: sources.iter().copied().map(TaskId::from_index).collect(),
+        join: Join::Any,
+        queue: None,
+    })
+}
+
+/// A file with this scheduler, two processors, and tasks with these attributes.
+fn simso_file(class: &str, tasks: &[&str]) -> String {
+    let tasks = tasks
+        .iter()
+        .zip(1..)
+        .map(|(of, id)| format!("<task name=\"t{id}\" id=\"{id}\" abort_on_miss=\"no\" {of}/>"));
+    format!(
+        "<simulation><sched class=\"simso.schedulers.{class}\"/><processors><processor name=\"a\" id=\"1\"/>\
+         <processor name=\"b\" id=\"2\"/></processors><tasks><field name=\"priority\" type=\"int\"/>{}</tasks></simulation>",
+        tasks.collect::<String>()
+    )
+}
+
+#[test]
+fn schedulers_of_simso_become_policies() {
+    let tasks = [
+        "WCET=\"6\" period=\"20\" priority=\"-3\"",
+        "WCET=\"1\" period=\"10\" priority=\"7\"",
+        "WCET=\"4\" period=\"20\" priority=\"7\"",
+        "WCET=\"1\" period=\"5\" priority=\"0.5\"",
+    ];
+    let read = |class| simso::read(&simso_file(class, &tasks)).unwrap();
+    let by_period = [3, 2, 3, 1].map(Some);
+    for (class, policy, priorities, cpus) in [
+        ("EDF", "g-edf", [None; 4], ["0,1"; 4]),
+        ("EDF_mono", "p-edf", [None; 4], ["0"; 4]),
+        ("RM", "g-fp", by_period, ["0,1"; 4]),
+        ("RM_mono", "p-fp", by_period, ["0"; 4]),
+        // By utilization: 0.3 | 0.1, 0.2 | 0.2 goes to the first of two with 0.3.
+        ("P_RM", "p-fp", by_period, ["0", "1", "1", "0"]),
+        ("FP", "g-fp", [3, 1, 1, 2].map(Some), ["0,1"; 4]),
+        ("PD2", "pd2", [None; 4], ["0,1"; 4]),
+    ] {
+        let imported = read(class);
+        assert_can_be_written(&imported);
+        let set = &imported.set;
+        assert_eq!(set.scheduler.policy.as_deref(), Some(policy), "{class}");
+        let found = set.tasks.iter().map(|task| {
+            let priority = task.priority.map(Priority::number);
+            (priority, task.affinity.to_string())
+        });
+        let expected = priorities.into_iter().zip(cpus.map(str::to_owned));
+        assert!(found.eq(expected), "{class}: {set:?}");
+        assert_left_out(&imported, &[]);
+    }
+    assert_eq!(read("PD2").set.scheduler.quantum, Some(us(100)));
+    let unknown = read("LLREF");
+    assert_eq!(unknown.set.scheduler.policy, None);
+    assert_left_out(
+        &unknown,
+        &["the scheduler `simso.schedulers.LLREF`; choose one with --policy"],
+    );
+    let without = simso::read(&simso_file("FP", &["WCET=\"1\" period=\"5\""])).unwrap();
+    assert_left_out(
+        &without,
+        &["the scheduler `simso.schedulers.FP`: task `t1` has no `priority`"],
+    );
+}
+
+#[test]
+fn aperiodic_tasks_of_simso_are_triggered_by_what_they_follow() {
+    let text = simso_file(
+        "EDF",
+        &[
+            "WCET=\"1\" period=\"10\" followed_by=\"3\"",
+            "WCET=\"1\" period=\"10\" followed_by=\"3\"",
+            "WCET=\"1\" deadline=\"9\" task_type=\"APeriodic\" followed_by=\"4\"",
+            "WCET=\"1\" deadline=\"8\" periodic=\"no\"",
+            "WCET=\"1\" deadline=\"8\" task_type=\"APeriodic\" followed_by=\"6\"",
+            "WCET=\"1\" deadline=\"8\" task_type=\"APeriodic\"",
+            "WCET=\"1\" period=\"10\" followed_by=\"99\"",
+        ],
+    );
+    let imported = simso::read(&text).unwrap();
+    assert_can_be_written(&imported);
+    let names: Vec<&str> = imported.set.tasks.iter().map(|task| &*task.name).collect();
+    assert_eq!(names, ["t1", "t2", "t3", "t4", "t7"]);
+    let (third, fourth) = (task(&imported, "t3"), task(&imported, "t4"));
+    assert_eq!(third.arrival, triggered_by(&[0, 1]));
+    assert_eq!((third.period, third.deadline), (us(5_000), us(9_000)));
+    assert_eq!(fourth.arrival, triggered_by(&[2]));
+    assert_eq!((fourth.period, fourth.deadline), (us(5_000), us(8_000)));
+    assert_left_out(
+        &imported,
+        &[
+            "task `t5`: it is aperiodic, and nothing is followed by it: it never has a job",
+            "task `t6`: it is aperiodic, and nothing is followed by it: it never has a job",
+            "task `t7`: followed_by=\"99\", and there is no such task",
         ],
     );
 }

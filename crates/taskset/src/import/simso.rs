@@ -1,10 +1,14 @@
 //! SimSo: `<simulation>` with `<processors>` and `<tasks>`.
 //!
-//! Times of tasks are milliseconds with decimals. Processors are CPUs in the order of the file.
-//! What only its simulation knows (caches, execution-time models, task chains, its own overheads)
-//! is left out.
+//! Times of tasks are milliseconds with decimals. Processors are CPUs in the order of the file. A task that others are
+//! `followed_by` is triggered by them. What only its simulation knows (caches, execution-time models, its own overheads) is left
+//! out.
 
-use shiftwork_model::{Arrival, CPUS_MAX, Instant, Platform, Share, Span, TaskSet};
+mod scheduler;
+
+use shiftwork_model::{
+    Arrival, CPUS_MAX, Instant, Join, Platform, Share, Span, TaskId, TaskSet, Trigger,
+};
 
 use super::xml::{Element, decimal, parse, place};
 use super::{Draft, Imported, NamesTaken, bind};
@@ -36,19 +40,18 @@ pub fn read(text: &str) -> Result<Imported, TasksetError> {
         within: "<simulation>".to_string(),
         example: "<processors><processor name=\"CPU 1\" id=\"1\"/></processors>",
     })?;
+    let all: Vec<TaskElement<'_, '_>> = elements("task").map(TaskElement::of).collect();
+    let tasks = activated(&all, &mut left_out);
     let mut names = NamesTaken::default();
-    let drafts: Vec<Draft> = elements("task")
-        .map(|element| read_task(element, &mut names, &mut left_out))
+    let drafts: Vec<Draft> = tasks
+        .iter()
+        .map(|task| read_task(task, &tasks, &mut names, &mut left_out))
         .collect::<Result<_, _>>()?;
     let mut set = TaskSet::new("", platform.cpus, bind(drafts, platform.cpus));
     set.platform = platform;
+    set_periods(&mut set, &tasks)?;
     for sched in elements("sched") {
-        let class = sched.get("class").or(sched.get("className")).unwrap_or("");
-        match class.rsplit('.').next() {
-            Some("EDF") => set.scheduler.policy = Some("g-edf".to_string()),
-            Some("P_EDF") => set.scheduler.policy = Some("p-edf".to_string()),
-            _ => left_out.push(format!("the scheduler `{class}`; choose one with --policy")),
-        }
+        scheduler::choose(&mut set, sched, &tasks, &mut left_out)?;
         let known = ["class", "className"];
         sched.name_others("<sched>", &known, &mut left_out);
     }
@@ -98,11 +101,115 @@ fn read_platform(
     Ok(Some(platform))
 }
 
+/// A `<task>`.
+#[derive(Clone, Copy)]
+struct TaskElement<'a, 't>(Element<'a, 't>);
+
+impl<'a, 't> TaskElement<'a, 't> {
+    const fn of(element: Element<'a, 't>) -> Self {
+        Self(element)
+    }
+
+    /// Its name in the file, for messages.
+    fn label(&self) -> &'a str {
+        self.0.get("name").or(self.0.get("id")).unwrap_or("")
+    }
+
+    /// Whether jobs of this one activate the other when they end.
+    fn is_followed_by(&self, other: &Self) -> bool {
+        self.0
+            .get("followed_by")
+            .is_some_and(|id| Some(id) == other.0.get("id"))
+    }
+
+    /// Whether only other tasks activate it; `false` also where its kind is none, which is an error elsewhere.
+    fn is_activated(&self) -> bool {
+        match self.0.get("task_type") {
+            Some(kind) => kind == KINDS[2],
+            None => self.0.get("periodic") == Some("no"),
+        }
+    }
+
+    /// An attribute that is a number of any size.
+    fn number(&self, name: &'static str) -> Result<Option<f64>, TasksetError> {
+        let Some(found) = self.0.get(name) else {
+            return Ok(None);
+        };
+        let number = found.parse().ok().filter(|number: &f64| number.is_finite());
+        number.map(Some).ok_or_else(|| TasksetError::OutOfRange {
+            place: self.0.place(name),
+            key: name.to_string(),
+            found: format!("\"{found}\""),
+            accepted: "a number".to_string(),
+        })
+    }
+}
+
+/// The tasks that ever have a job. Of the others, and of those that others activate besides their own activations, it says so.
+fn activated<'a, 't>(
+    all: &[TaskElement<'a, 't>],
+    left_out: &mut Vec<String>,
+) -> Vec<TaskElement<'a, 't>> {
+    let mut kept = all.to_vec();
+    loop {
+        let before = kept.len();
+        let sources = kept.clone();
+        kept.retain(|task| {
+            let is_reached = sources.iter().any(|source| source.is_followed_by(task));
+            let stays = !task.is_activated() || is_reached;
+            if !stays {
+                let why = "it is aperiodic, and nothing is followed by it: it never has a job";
+                left_out.push(format!("task `{}`: {why}", task.label()));
+            }
+            stays
+        });
+        if kept.len() == before {
+            break;
+        }
+    }
+    for source in &kept {
+        let Some(id) = source.0.get("followed_by").filter(|id| !id.is_empty()) else {
+            continue;
+        };
+        let target = kept.iter().find(|task| source.is_followed_by(task));
+        let why = match target {
+            Some(task) if task.is_activated() => continue,
+            Some(_) => "which has activations of its own; only these are kept",
+            None => "and there is no such task",
+        };
+        left_out.push(format!(
+            "task `{}`: followed_by=\"{id}\", {why}",
+            source.label()
+        ));
+    }
+    kept
+}
+
+/// Gives triggered tasks the periods that follow from their sources.
+fn set_periods(set: &mut TaskSet, tasks: &[TaskElement<'_, '_>]) -> Result<(), TasksetError> {
+    let order = set.trigger_order().map_err(|circle| {
+        let name = |id: &TaskId| set.tasks[id.index()].name.clone();
+        let first = circle.first().map_or(0, |id| id.index());
+        TasksetError::TriggerCircle {
+            place: tasks[first].0.place("followed_by"),
+            tasks: circle.iter().map(name).collect(),
+        }
+    })?;
+    for id in order {
+        if let Some(period) = set.triggered_period(id) {
+            set.tasks[id.index()].period = period;
+        }
+    }
+    Ok(())
+}
+
 fn read_task(
-    element: Element<'_, '_>,
+    task: &TaskElement<'_, '_>,
+    all: &[TaskElement<'_, '_>],
     names: &mut NamesTaken,
     left_out: &mut Vec<String>,
 ) -> Result<Draft, TasksetError> {
+    let element = task.0;
     let wanted = match element.get("name") {
         Some(name) if !name.is_empty() => name.to_string(),
         _ => format!("T{}", names.count() + 1),
@@ -117,13 +224,14 @@ fn read_task(
         None if kind == "Periodic" => {
             element.positive_span("period", "period=\"10.0\"", MILLISECOND)?
         }
-        // An aperiodic task has no period: the closest pair of its releases separates them all.
+        // The closest pair of its releases separates them all.
         None => closest(&releases).unwrap_or(cost),
     };
     let mut draft = Draft::new(&name, cost, period);
     draft.task.deadline = match element.get("deadline") {
-        Some(_) => element.positive_span("deadline", "deadline=\"10.0\"", MILLISECOND)?,
-        None => period,
+        // The period of a triggered task is not known yet.
+        None if kind != KINDS[2] => period,
+        _ => element.positive_span("deadline", "deadline=\"10.0\"", MILLISECOND)?,
     };
     element.check_deadline("WCET", &draft.task)?;
     match kind {
@@ -132,6 +240,7 @@ fn read_task(
                 .span("activationDate", MILLISECOND)?
                 .unwrap_or_default();
         }
+        kind if kind == KINDS[2] => draft.task.arrival = Arrival::Triggered(trigger(task, all)),
         _ => {
             draft.task.arrival =
                 Arrival::Releases(at_least_apart(&releases, period, &name, left_out))
@@ -139,7 +248,7 @@ fn read_task(
     }
     if element
         .get("abort_on_miss")
-        .is_some_and(|abort| abort == "yes")
+        .is_none_or(|abort| abort == "yes")
     {
         left_out.push(format!("task `{name}`: abort_on_miss; late jobs go on"));
     }
@@ -153,16 +262,33 @@ fn read_task(
         "activationDate",
         "list_activation_dates",
         "abort_on_miss",
+        "followed_by",
+        "periodic",
+        "priority",
     ];
     element.name_others(&format!("task `{name}`"), &known, left_out);
     Ok(draft)
 }
 
-/// The kinds of tasks there are; all but the first have a list of activation dates.
+/// By the completions of all that are followed by it, each on its own.
+fn trigger(task: &TaskElement<'_, '_>, all: &[TaskElement<'_, '_>]) -> Trigger {
+    let sources = (0..all.len()).filter(|&index| all[index].is_followed_by(task));
+    Trigger {
+        sources: sources.map(TaskId::from_index).collect(),
+        join: Join::Any,
+        queue: None,
+    }
+}
+
+/// The kinds of tasks there are: the first has a period, the second a list of activation dates, and jobs of others activate the third.
 const KINDS: [&str; 3] = ["Periodic", "Sporadic", "APeriodic"];
 
 fn read_kind(element: Element<'_, '_>) -> Result<&'static str, TasksetError> {
-    let found = element.get("task_type").unwrap_or(KINDS[0]);
+    let default = match element.get("periodic") {
+        Some("no") => KINDS[2],
+        _ => KINDS[0],
+    };
+    let found = element.get("task_type").unwrap_or(default);
     let known = KINDS.into_iter().find(|kind| *kind == found);
     known.ok_or_else(|| TasksetError::NotOneOf {
         place: element.place("task_type"),
