@@ -1,7 +1,9 @@
 //! Importers: what becomes of other tools' files, and what is named as left out.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use shiftwork_model::{Arrival, Instant, Join, Priority, Share, Span, Task, TaskId, Trigger};
+use shiftwork_model::{
+    Arrival, Instant, Join, Phase, Priority, ResourceId, Share, Span, Task, TaskId, Trigger, Work,
+};
 use shiftwork_taskset::import::{Imported, Options, schedcat, simso};
 use shiftwork_taskset::{read, write};
 
@@ -61,6 +63,67 @@ fn simso_tasks_are_in_milliseconds() {
             "cache `L1`",
         ],
     );
+}
+
+#[test]
+fn requests_of_schedcat_are_sections_within_the_cost() {
+    let text = r#"<taskset>
+  <task id="1" wcet="300" period="1000"><resources>
+    <requirement res_id="7" max_writes="2" max_write_length="20"/>
+    <requirement res_id="3" max_writes="0" max_reads="1" max_read_length="50"/>
+  </resources></task>
+  <task id="2" wcet="10" period="500"><resources><requirement res_id="7" max_write_length="10"/></resources></task>
+  <task id="3" wcet="10" period="500"><resources><requirement res_id="3" max_write_length="11"/></resources></task>
+</taskset>"#;
+    let imported = schedcat::read(text).unwrap();
+    assert_can_be_written(&imported);
+    let set = &imported.set;
+    let names: Vec<&str> = set.resources.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["R7", "R3"]);
+    let section = |mutex: usize, length| {
+        let mutex = ResourceId::from_index(mutex);
+        [
+            Phase::Lock(mutex),
+            Phase::Run(us(length)),
+            Phase::Unlock(mutex),
+        ]
+    };
+    let run = |length| [Phase::Run(us(length))].to_vec();
+    let first = [
+        &run(54)[..],
+        &section(0, 20),
+        &run(52),
+        &section(0, 20),
+        &run(52),
+        &section(1, 50),
+        &run(52),
+    ];
+    assert_eq!(task(&imported, "T1").work, Work::Phases(first.concat()));
+    assert_eq!(
+        task(&imported, "T2").work,
+        Work::Phases(section(0, 10).to_vec())
+    );
+    assert_eq!(task(&imported, "T3").work, Work::Cost);
+    assert_left_out(
+        &imported,
+        &[
+            "task `T1`: reads of several jobs at once; each has the mutex alone",
+            "task `T3`: its requests take longer than its jobs; it has none",
+            "the number of CPUs is not in the file; taken as 1",
+            "the protocol of the mutexes is not in the file; taken as `inheritance`",
+        ],
+    );
+}
+
+#[test]
+fn request_of_schedcat_that_is_no_whole_unit_is_kept_as_it_is() {
+    let text = "<taskset><task id=\"1\" wcet=\"3\" period=\"10\"><resources>\
+                <requirement max_write_length=\"0.5\"/></resources></task></taskset>";
+    let imported = schedcat::read(text).unwrap();
+    assert_can_be_written(&imported);
+    assert_eq!(imported.set.platform.tick_unit, Span::from_ns(1));
+    let half = Phase::Run(Span::from_ns(500));
+    assert!(imported.set.tasks[0].phases().contains(&half));
 }
 
 /// By any of these tasks.
