@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::jobs::{self, Jobs, Release};
 use super::program::{Awaited, Step};
 use super::shared::Shared;
-use super::task;
-use super::thread::Thread;
+use super::thread::{Server, Thread};
 
 /// What becomes of a thread.
 pub(super) enum Fate<'a> {
@@ -72,10 +71,37 @@ fn decide_alone<'a>(thread: &Thread<'a>, shared: &Shared<'a>) -> Fate<'a> {
     match jobs::find(&thread.program, shared) {
         Err(reason) => Fate::Refused(reason),
         Ok(None) => Fate::NoTask,
-        Ok(Some(jobs)) => match task::refusal(&jobs, thread.server) {
+        Ok(Some(jobs)) => match refusal_by_server(&jobs, thread.server) {
             Some(reason) => Fate::Refused(reason),
             None => Fate::Task(jobs),
         },
+    }
+}
+
+/// Why no task has these jobs under this server, if it is the server that keeps it from it.
+fn refusal_by_server(jobs: &Jobs<'_>, server: Option<Server>) -> Option<String> {
+    let server = server?;
+    let (longest, runtime) = (jobs.longest(), server.runtime);
+    if !server.is_valid() {
+        return Some(format!(
+            "Linux refuses SCHED_DEADLINE with runtime {runtime}, deadline {}, period {}",
+            server.deadline, server.period
+        ));
+    }
+    if longest <= runtime || jobs.takes_every_budget() {
+        return None;
+    }
+    if jobs.locks() {
+        return Some(format!(
+            "it computes for {longest} with a budget of {runtime}, and would be throttled while it holds a mutex that others lock"
+        ));
+    }
+    match &jobs.release {
+        Release::ByTime { period, .. } if *period != server.period => Some(format!(
+            "it computes for {longest} every {period}, with a budget of {runtime} every {}",
+            server.period
+        )),
+        Release::ByTime { .. } | Release::Awaited { .. } => None,
     }
 }
 

@@ -11,34 +11,7 @@ use super::super::Draft;
 use super::fate::{Fate, Wakers};
 use super::jobs::{self, Jobs, Release};
 use super::program::{Act, Awaited};
-use super::thread::{Server, Thread};
-
-/// Why no task has these jobs under this server, if it is the server that keeps it from it.
-pub(super) fn refusal(jobs: &Jobs<'_>, server: Option<Server>) -> Option<String> {
-    let server = server?;
-    let (longest, runtime) = (jobs.longest(), server.runtime);
-    if !server.is_valid() {
-        return Some(format!(
-            "Linux refuses SCHED_DEADLINE with runtime {runtime}, deadline {}, period {}",
-            server.deadline, server.period
-        ));
-    }
-    if longest <= runtime || jobs.takes_every_budget() {
-        return None;
-    }
-    if jobs.locks() {
-        return Some(format!(
-            "it computes for {longest} with a budget of {runtime}, and would be throttled while it holds a mutex that others lock"
-        ));
-    }
-    match &jobs.release {
-        Release::ByTime { period, .. } if *period != server.period => Some(format!(
-            "it computes for {longest} every {period}, with a budget of {runtime} every {}",
-            server.period
-        )),
-        Release::ByTime { .. } | Release::Awaited { .. } => None,
-    }
-}
+use super::thread::Thread;
 
 /// What tasks refer to by number.
 pub(super) struct Numbers<'a> {
