@@ -22,10 +22,7 @@ fn run(seed: u64) -> [usize; 3] {
         queue: limit,
     };
     let mut queue = TriggerQueue::new(&trigger);
-    let places = match join {
-        Join::Any => 1,
-        Join::All => count as u32,
-    };
+    let places = trigger.places() as u32;
     let mut core = CoreTriggers::new(places, limit.unwrap_or(u32::MAX));
     let (mut is_idle, mut waiting) = (true, 0);
     let mut answers = [0; 3];
@@ -43,7 +40,7 @@ fn run(seed: u64) -> [usize; 3] {
             continue;
         }
         let source = below(count) as usize;
-        let place = if places == 1 { 0 } else { source as u32 };
+        let place = trigger.place(sources[source]) as u32;
         let taken = queue.take(sources[source], is_idle, now);
         let answer = core.take(place, is_idle, now);
         let same = match taken {

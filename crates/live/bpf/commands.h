@@ -340,7 +340,7 @@ static __always_inline int next_job(struct sw_job *a)
 	a->held = 0;
 	a->triggers = 0;
 	if (!i || number_of(p) != i) {
-		/* Its threads were told already. */
+		/* The threads of what it triggers have been told already. */
 		trigger(a);
 		return -ESRCH;
 	}
@@ -412,7 +412,7 @@ static __always_inline int first_job(struct sw_job *a)
 }
 
 /*
- * By how many sources the task is triggered, before its first job.
+ * By what rule the task is triggered, before its first job.
  *
  * Context: task context, before the run begins.
  */

@@ -180,6 +180,7 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
             plan.set.tasks.len()
         ));
     }
+    let arrivals = arrivals(plan.set);
     for (id, task) in plan.set.iter() {
         let name = &task.name;
         if !task.jitter.is_zero() {
@@ -196,7 +197,7 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.period
             ));
         }
-        check_triggers(plan.set, id, task)?;
+        check_triggers(plan.set, id, task, &arrivals)?;
         if task.locks() {
             return refused(format!(
                 "task `{name}` locks mutexes, and live runs have none; `simulate` has them, and a program of its own by \
@@ -215,7 +216,12 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
 }
 
 /// Checks a task that is triggered by others, or triggers some.
-fn check_triggers(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveError> {
+fn check_triggers(
+    set: &TaskSet,
+    id: TaskId,
+    task: &Task,
+    arrivals: &[Arrivals],
+) -> Result<(), LiveError> {
     let name = &task.name;
     let refused = |what: String| Err(LiveError::TaskSet(format!("task `{name}`: {what}")));
     let at_completion = set.triggered_at_completion(id).count();
@@ -268,7 +274,7 @@ fn check_triggers(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveErro
             "waits for all of {sources} tasks, and a live run takes at most {SOURCES_MAX}"
         ));
     }
-    let (first, apart) = arrivals(set, id, set.tasks.len());
+    let Arrivals { first, apart } = arrivals[id.index()];
     let awake = match trigger.join {
         Join::Any => Some(first),
         Join::All => apart.map(|apart| first.max(apart)),
@@ -282,40 +288,60 @@ fn check_triggers(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveErro
     }
 }
 
-/// Until when the first job of a task has arrived at the latest, if no job before it is late, and the longest time from one
-/// arrival to the next; `None`: any. `depth` is more than tasks trigger one another in a row.
-fn arrivals(set: &TaskSet, id: TaskId, depth: usize) -> (Span, Option<Span>) {
-    let task = &set.tasks[id.index()];
-    let twice = task.period + task.period;
-    match &task.arrival {
-        Arrival::Periodic => (task.offset + task.period, Some(task.period)),
-        Arrival::Sporadic => (task.offset + twice, Some(twice)),
-        Arrival::Releases(at) => {
-            let first = at.first().and_then(|first| first.since(Instant::ZERO));
-            (first.unwrap_or(Span::MAX), None)
-        }
-        Arrival::Triggered(_) if depth == 0 => (Span::MAX, None),
-        Arrival::Triggered(trigger) => {
-            let each = trigger.sources.iter();
-            let each: Vec<_> = each
-                .map(|source| arrivals(set, *source, depth - 1))
-                .collect();
-            let firsts = each.iter().map(|(first, _)| *first);
-            let (first, apart) = match trigger.join {
-                Join::Any => (
-                    firsts.min(),
-                    each.iter().filter_map(|(_, apart)| *apart).min(),
-                ),
-                Join::All => (
-                    firsts.max(),
-                    each.iter()
-                        .map(|(_, apart)| *apart)
-                        .try_fold(Span::ZERO, |most, apart| Some(most.max(apart?))),
-                ),
-            };
-            (first.unwrap_or(Span::MAX), apart)
-        }
+/// When the jobs of a task arrive, if those of no task are late.
+#[derive(Clone, Copy, Debug)]
+struct Arrivals {
+    /// Until when the first one has at the latest.
+    first: Span,
+    /// The longest time from one to the next; `None`: any.
+    apart: Option<Span>,
+}
+
+/// When the jobs of all tasks arrive, by task.
+fn arrivals(set: &TaskSet) -> Vec<Arrivals> {
+    let never = Arrivals {
+        first: Span::MAX,
+        apart: None,
+    };
+    let mut all = vec![never; set.tasks.len()];
+    // A file with a circle has been refused.
+    for id in set.trigger_order().unwrap_or_default() {
+        let task = &set.tasks[id.index()];
+        let by_time = |most: Span| Arrivals {
+            first: task.offset + most,
+            apart: Some(most),
+        };
+        all[id.index()] = match &task.arrival {
+            Arrival::Periodic => by_time(task.period),
+            Arrival::Sporadic => by_time(task.period + task.period),
+            Arrival::Releases(at) => {
+                let first = at.first().and_then(|first| first.since(Instant::ZERO));
+                Arrivals {
+                    first: first.unwrap_or(Span::MAX),
+                    apart: None,
+                }
+            }
+            Arrival::Triggered(trigger) => {
+                let sources = trigger.sources.iter().map(|source| all[source.index()]);
+                match trigger.join {
+                    Join::Any => sources.fold(never, |one, other| Arrivals {
+                        first: one.first.min(other.first),
+                        apart: one.apart.into_iter().chain(other.apart).min(),
+                    }),
+                    Join::All => sources
+                        .reduce(|one, other| Arrivals {
+                            first: one.first.max(other.first),
+                            apart: one
+                                .apart
+                                .zip(other.apart)
+                                .map(|(one, other)| one.max(other)),
+                        })
+                        .unwrap_or(never),
+                }
+            }
+        };
     }
+    all
 }
 
 /// The most tasks that a job triggers with no execution in between.
@@ -383,7 +409,8 @@ mod tests {
     fn refusals(change: impl FnOnce(&mut TaskSet)) -> Vec<Option<String>> {
         let mut set = triggered();
         change(&mut set);
-        let of = |(id, task)| check_triggers(&set, id, task).err();
+        let arrivals = arrivals(&set);
+        let of = |(id, task)| check_triggers(&set, id, task, &arrivals).err();
         let all = set.iter().map(of);
         all.map(|error| Some(error?.to_string())).collect()
     }
@@ -437,5 +464,28 @@ mod tests {
             });
         });
         begins(many, 2, "task `c`: waits for all of 9 tasks");
+    }
+
+    #[test]
+    fn many_ways_from_a_source_to_a_task_are_looked_at_once() {
+        let mut set = triggered();
+        let pair = set.tasks[2].clone();
+        for layer in 1..200 {
+            // Each of two tasks is triggered by both of the layer before.
+            let before = [2 * layer - 2, 2 * layer - 1].map(TaskId::from_index);
+            let mut task = pair.clone();
+            task.arrival = Arrival::Triggered(Trigger {
+                sources: before.to_vec(),
+                join: Join::All,
+                queue: None,
+            });
+            set.tasks.truncate(2 * layer);
+            set.tasks.extend([task.clone(), task]);
+        }
+        let last = arrivals(&set).last().copied();
+        assert_eq!(
+            last.map(|last| (last.first, last.apart)),
+            Some((Span::from_ms(10), Some(Span::from_ms(10))))
+        );
     }
 }

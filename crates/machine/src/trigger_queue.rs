@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_model::{Instant, Join, TaskId, Trigger};
+use shiftwork_model::{Instant, TaskId, Trigger};
 
 /// For so many jobs that have not begun, a queue takes no memory later on.
 const ROOM: usize = 64;
@@ -23,8 +23,8 @@ pub enum Taken {
 /// `kernel-core` has the same in C; a test there compares both.
 #[derive(Clone, Debug)]
 pub struct TriggerQueue {
-    sources: Vec<TaskId>,
-    /// Number of triggers so far that were not lost: under [`Join::All`] of each source, otherwise of all together.
+    trigger: Trigger,
+    /// Number of triggers so far that were not lost: one for each of its places.
     accepted: Vec<u64>,
     limit: u64,
     /// Number of jobs that were released so far.
@@ -36,14 +36,10 @@ pub struct TriggerQueue {
 impl TriggerQueue {
     /// An empty queue of a task with this trigger.
     pub fn new(trigger: &Trigger) -> Self {
-        let places = match trigger.join {
-            Join::Any => 1,
-            Join::All => trigger.sources.len(),
-        };
         let limit = trigger.queue.map_or(usize::MAX, |limit| limit as usize);
         Self {
-            sources: trigger.sources.clone(),
-            accepted: vec![0; places],
+            trigger: trigger.clone(),
+            accepted: vec![0; trigger.places()],
             limit: limit as u64,
             released: 0,
             arrivals: VecDeque::with_capacity(ROOM.min(limit)),
@@ -52,13 +48,7 @@ impl TriggerQueue {
 
     /// Takes a trigger by `source`, made now. `is_idle`: the task has no unfinished job.
     pub fn take(&mut self, source: TaskId, is_idle: bool, now: Instant) -> Taken {
-        let place = match self.accepted.len() {
-            1 => 0,
-            _ => {
-                let place = self.sources.iter().position(|id| *id == source);
-                place.unwrap_or(0)
-            }
-        };
+        let place = self.trigger.place(source);
         let mut others = self.accepted.iter().enumerate();
         let completes = self.accepted[place] == self.released
             && others.all(|(other, accepted)| other == place || *accepted > self.released);

@@ -7,6 +7,25 @@ use crate::task::{Arrival, Join, Phase, Task, TaskId, Trigger};
 use crate::taskset::TaskSet;
 use crate::time::Span;
 
+impl Trigger {
+    /// How many queues its triggers have: under [`Join::All`] one for each source, otherwise one for all together.
+    pub const fn places(&self) -> usize {
+        match self.join {
+            Join::Any => 1,
+            Join::All => self.sources.len(),
+        }
+    }
+
+    /// In which of these queues triggers by this source are; 0 if it is none.
+    pub fn place(&self, source: TaskId) -> usize {
+        let place = match self.join {
+            Join::Any => None,
+            Join::All => self.sources.iter().position(|id| *id == source),
+        };
+        place.unwrap_or(0)
+    }
+}
+
 impl Task {
     /// What triggers the task's jobs; `None` if they arrive by time.
     pub const fn trigger(&self) -> Option<&Trigger> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shiftwork_kernel_core::{Core, SOURCES_MAX, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, Join, Order, Share, Span, TaskId, Trigger};
+use shiftwork_model::{CpuId, CpuSet, Order, Share, Span, TaskId, Trigger};
 
 use super::wakeups::Wakeups;
 use crate::LiveError;
@@ -111,10 +111,7 @@ impl Scheduler {
 
     /// How the task is triggered.
     pub(crate) fn set_triggers(&self, task: TaskId, trigger: &Trigger) -> Result<(), LiveError> {
-        let places = match trigger.join {
-            Join::Any => 1,
-            Join::All => trigger.sources.len() as u64,
-        };
+        let places = trigger.places() as u64;
         let limit = trigger.queue.unwrap_or(u32::MAX);
         let mut words = [halves(number(task)?, places), u64::from(limit)];
         let doing = "set the triggers of a task in";
@@ -224,7 +221,7 @@ const OPEN: u32 = 1;
 struct SchedExtJobBarrier {
     commands: Commands,
     open: Word,
-    /// By task.
+    /// Where the threads of triggered tasks sleep, by task.
     wakeups: Arc<[Wakeups]>,
 }
 
@@ -311,7 +308,7 @@ impl JobBarrier for SchedExtJobBarrier {
     }
 
     fn trigger(&self, task: TaskId, triggers: &[Target]) {
-        // What a task triggers that is not admitted any more is not released.
+        // It also triggers them where the task is not admitted any more.
         let _ = self.call(Command::Trigger, (task, 0), triggers);
     }
 }

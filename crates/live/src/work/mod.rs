@@ -27,7 +27,7 @@ pub(crate) const TRIGGERS: usize = shiftwork_kernel_core::SOURCES_MAX;
 pub struct Target {
     /// The task.
     pub task: TaskId,
-    /// Which of its sources triggers it, if all have to; otherwise 0.
+    /// The [place](shiftwork_model::Trigger::place) of the one that triggers it.
     pub place: u8,
 }
 

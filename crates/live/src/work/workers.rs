@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Instant, Join, Task, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, Instant, Task, TaskId, TaskSet};
 
 use super::jobs::Jobs;
 use super::program::Program;
@@ -237,13 +237,10 @@ impl Drop for Workers {
 fn targets(set: &TaskSet, source: TaskId, tasks: impl Iterator<Item = TaskId>) -> Vec<Target> {
     let target = |task: TaskId| {
         let trigger = set.tasks[task.index()].trigger();
-        let sources = trigger.filter(|trigger| trigger.join == Join::All);
-        let place = sources.and_then(|it| it.sources.iter().position(|id| *id == source));
+        let place = trigger.map_or(0, |trigger| trigger.place(source));
         Target {
             task,
-            place: place
-                .and_then(|place| u8::try_from(place).ok())
-                .unwrap_or(0),
+            place: u8::try_from(place).unwrap_or(0),
         }
     };
     tasks.map(target).collect()

@@ -443,12 +443,14 @@ fn triggered_tasks_are_promised_what_is_shown_beside_the_reserve() {
     let decision = admit(&triggered(3, 3), &[], terms);
     assert_eq!(decision.guarantee, Guarantee::Hard);
     // Both never arrive at once, so what they demand at once refutes nothing.
-    let apart = decided("p-edf", &triggered(3, 4));
-    assert_ne!(apart.witness, Some(Witness::NoTask { task: id(0) }));
-    assert!(
-        !matches!(apart.witness, Some(Witness::Interval { .. })),
-        "{apart}"
-    );
+    let apart = set(1, &[("sensor", 4, 10, 5, "0"), ("filter", 3, 10, 5, "0")]);
+    assert!(matches!(
+        decided("p-edf", &apart).witness,
+        Some(Witness::Interval { .. })
+    ));
+    let mut apart = apart;
+    apart.tasks[1].arrival = triggered(3, 5).tasks[1].arrival.clone();
+    assert_eq!(decided("p-edf", &apart).witness, None);
     let mut served = triggered(3, 6);
     served.tasks[0].work = Work::Constant(Span::from_ms(3));
     assert_eq!(decided("p-fp", &served).guarantee, Guarantee::None);

@@ -1,17 +1,37 @@
 //! SimSo's schedulers: which policy does the same, with which priorities and on which CPUs.
 
-use std::cmp::Ordering;
-
 use shiftwork_model::{Affinity, CpuId, Priority, Span, TaskSet};
 
 use super::super::xml::Element;
 use super::TaskElement;
 use crate::error::TasksetError;
 
+/// SimSo's PD2 has quanta of a tenth of a millisecond.
+const QUANTUM: Span = Span::from_us(100);
+
+/// By what a scheduler ranks tasks: the smallest product of an attribute and a factor is the most urgent.
+type Rank = (&'static str, f64);
+
+/// The shortest period.
+const BY_PERIOD: Option<Rank> = Some(("period", 1.0));
+/// The greatest value of a field that the file declares.
+const BY_FIELD: Option<Rank> = Some(("priority", -1.0));
+
+/// Where a scheduler lets tasks run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where the policy does.
+    Any,
+    /// On the first processor.
+    First,
+    /// Each on the processor that has the least utilization so far.
+    LeastLoaded,
+}
+
 /// Gives the task set the policy of the file's `<sched>`, or says that there is none.
 ///
 /// # Errors
-/// If the scheduler goes by priorities and one is no number.
+/// If the scheduler goes by an attribute and one is no number.
 pub(super) fn choose(
     set: &mut TaskSet,
     sched: Element<'_, '_>,
@@ -19,112 +39,77 @@ pub(super) fn choose(
     left_out: &mut Vec<String>,
 ) -> Result<(), TasksetError> {
     let class = sched.get("class").or(sched.get("className")).unwrap_or("");
-    let (policy, by) = match class.rsplit('.').next() {
-        Some("EDF") => ("g-edf", By::Deadline),
-        Some("P_EDF") => ("p-edf", By::Deadline),
-        Some("EDF_mono") => ("p-edf", By::Deadline),
-        Some("RM") => ("g-fp", By::Period),
-        Some("RM_mono" | "P_RM") => ("p-fp", By::Period),
-        Some("FP") => ("g-fp", By::Field),
-        Some("PD2") => ("pd2", By::Deadline),
+    let (policy, rank, place) = match class.rsplit('.').next() {
+        Some("EDF") => ("g-edf", None, Place::Any),
+        Some("P_EDF") => ("p-edf", None, Place::Any),
+        Some("EDF_mono") => ("p-edf", None, Place::First),
+        Some("RM") => ("g-fp", BY_PERIOD, Place::Any),
+        Some("RM_mono") => ("p-fp", BY_PERIOD, Place::First),
+        Some("P_RM") => ("p-fp", BY_PERIOD, Place::LeastLoaded),
+        Some("FP") => ("g-fp", BY_FIELD, Place::Any),
+        Some("PD2") => ("pd2", None, Place::Any),
         _ => {
             left_out.push(format!("the scheduler `{class}`; choose one with --policy"));
             return Ok(());
         }
     };
-    if let Err(why) = rank(set, tasks, by)? {
-        left_out.push(format!("the scheduler `{class}`: {why}"));
-        return Ok(());
+    if let Some((attribute, factor)) = rank {
+        let keys = tasks.iter().map(|task| task.number(attribute));
+        let keys: Vec<Option<f64>> = keys.collect::<Result<_, _>>()?;
+        if let Some(without) = keys.iter().position(Option::is_none) {
+            let name = &set.tasks[without].name;
+            left_out.push(format!(
+                "the scheduler `{class}`: task `{name}` has no `{attribute}`"
+            ));
+            return Ok(());
+        }
+        set_priorities(set, keys.into_iter().flatten().map(|key| key * factor));
     }
-    match class.rsplit('.').next() {
-        Some("EDF_mono" | "RM_mono") => bind(set, |_, _| CpuId::from_index(0)),
-        Some("P_RM") => bind(set, least_loaded(tasks)),
-        Some("PD2") => set.scheduler.quantum = Some(QUANTUM),
-        _ => {}
+    match place {
+        Place::Any => {}
+        Place::First => bind(set, std::iter::repeat(0)),
+        Place::LeastLoaded => bind(set, least_loaded(tasks, set.platform.cpus).into_iter()),
+    }
+    if policy == "pd2" {
+        set.scheduler.quantum = Some(QUANTUM);
     }
     set.scheduler.policy = Some(policy.to_string());
     Ok(())
 }
 
-/// SimSo's PD2 has quanta of a tenth of a millisecond.
-const QUANTUM: Span = Span::from_us(100);
-
-/// By what a scheduler ranks tasks.
-#[derive(Clone, Copy)]
-enum By {
-    /// By the deadlines of their jobs.
-    Deadline,
-    /// The shortest period is the most urgent.
-    Period,
-    /// The greatest `priority` is the most urgent, a field that the file declares.
-    Field,
-}
-
-/// Gives the tasks priorities, of which equal ranks have equal ones. Inside, why it cannot.
-fn rank(
-    set: &mut TaskSet,
-    tasks: &[TaskElement<'_, '_>],
-    by: By,
-) -> Result<Result<(), String>, TasksetError> {
-    let key = |task: &TaskElement<'_, '_>| match by {
-        By::Deadline => Ok(None),
-        By::Period => Ok(task.number("period")?),
-        By::Field => Ok(task.number("priority")?.map(|priority| -priority)),
-    };
-    if let By::Deadline = by {
-        return Ok(Ok(()));
-    }
-    let mut keys = Vec::with_capacity(tasks.len());
-    for (task, of) in tasks.iter().zip(&set.tasks) {
-        match key(task)? {
-            Some(key) => keys.push(key),
-            None => {
-                let wanted = match by {
-                    By::Field => "priority",
-                    By::Period | By::Deadline => "period",
-                };
-                return Ok(Err(format!("task `{}` has no `{wanted}`", of.name)));
-            }
-        }
-    }
+/// Gives each task the priority of its key, of which the smallest is the most urgent; of equal keys the same.
+fn set_priorities(set: &mut TaskSet, keys: impl Iterator<Item = f64>) {
+    let keys: Vec<f64> = keys.collect();
     let mut ranks = keys.clone();
     ranks.sort_by(f64::total_cmp);
     ranks.dedup();
     for (task, key) in set.tasks.iter_mut().zip(keys) {
-        let place = ranks.binary_search_by(|rank| rank.total_cmp(&key));
-        let number = place.ok().and_then(|place| u32::try_from(place + 1).ok());
+        let place = ranks.partition_point(|rank| *rank < key);
+        let number = u32::try_from(place + 1).ok();
         task.priority = number.and_then(Priority::new);
     }
-    Ok(Ok(()))
 }
 
-/// Binds each task to a CPU, which is asked for in their order.
-fn bind(set: &mut TaskSet, mut cpu: impl FnMut(usize, usize) -> CpuId) {
-    let cpus = set.platform.cpus;
-    for (index, task) in set.tasks.iter_mut().enumerate() {
-        task.affinity = Affinity::pinned(cpu(index, cpus));
+/// Binds the tasks to these CPUs, in their order.
+fn bind(set: &mut TaskSet, cpus: impl Iterator<Item = usize>) {
+    for (task, cpu) in set.tasks.iter_mut().zip(cpus) {
+        task.affinity = Affinity::pinned(CpuId::from_index(cpu));
     }
 }
 
-/// Each task goes to the first CPU of those with the least utilization. SimSo adds these up as floating-point numbers, and so does
-/// this: which sum is the least may depend on that.
-fn least_loaded(tasks: &[TaskElement<'_, '_>]) -> impl FnMut(usize, usize) -> CpuId {
-    let rate = |task: &TaskElement<'_, '_>| {
-        let number = |name| task.number(name).ok().flatten();
-        let rate = number("WCET").zip(number("period"));
-        rate.map_or(0.0, |(cost, period)| cost / period)
-    };
-    let rates: Vec<f64> = tasks.iter().map(rate).collect();
-    let mut loads: Vec<f64> = Vec::new();
-    move |index, cpus| {
-        loads.resize(cpus, 0.0);
+/// For each task the first CPU of those with the least utilization so far. SimSo adds these up as floating-point numbers, and so
+/// does this: which sum is the least may depend on that.
+fn least_loaded(tasks: &[TaskElement<'_, '_>], cpus: usize) -> Vec<usize> {
+    let mut loads = vec![0.0_f64; cpus];
+    let cpu = |task: &TaskElement<'_, '_>| {
         let all = loads.iter().enumerate();
-        let least = all.min_by(|a, b| match a.1.total_cmp(b.1) {
-            Ordering::Equal => a.0.cmp(&b.0),
-            other => other,
-        });
+        let least = all.min_by(|(_, one), (_, other)| one.total_cmp(other));
         let cpu = least.map_or(0, |(cpu, _)| cpu);
-        loads[cpu] += rates[index];
-        CpuId::from_index(cpu)
-    }
+        let number = |name| task.number(name).ok().flatten();
+        if let Some((cost, period)) = number("WCET").zip(number("period")) {
+            loads[cpu] += cost / period;
+        }
+        cpu
+    };
+    tasks.iter().map(cpu).collect()
 }
