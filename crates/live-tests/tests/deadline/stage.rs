@@ -140,6 +140,8 @@ fn jobs(task: &Task, origin_ns: u64, end_ns: u64) {
             break;
         }
     }
+    // A thread that ends is joined before its last switch is traced.
+    sleep_until(origin_ns + end_ns);
 }
 
 fn releases(task: &Task, end_ns: u64) -> Vec<u64> {
