@@ -25,8 +25,7 @@ pub enum Group {
     Locks,
     /// As `Latency`, on a kernel that is too old for sched_ext; with `SHIFTWORK_LONG` on an older one as well.
     Fifo,
-    /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext; in a boot of its own, where no
-    /// thread of another test is in the kernel's account.
+    /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext.
     Deadline,
     /// The same in a boot of its own: kernels go on counting SCHED_DEADLINE threads that are gone, and then refuse
     /// another limit.

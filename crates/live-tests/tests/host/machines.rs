@@ -46,11 +46,7 @@ const OLDEST_KERNEL: fn() -> KernelChoice = || KernelChoice::Older(2);
 /// All machines, those that take longest first.
 pub const MACHINES: &[Machine] = &[
     Machine {
-        groups: &[Group::Latency],
-        ..USUAL
-    },
-    Machine {
-        groups: &[Group::Deadline],
+        groups: &[Group::Latency, Group::Deadline],
         ..USUAL
     },
     Machine {
