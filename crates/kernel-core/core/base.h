@@ -24,12 +24,16 @@ typedef unsigned char sw_u8;
 /* Maximum numbers of CPUs and tasks: a word of CPUs, and a power of two of tasks. */
 #define SW_CPUS 64
 #define SW_TASKS 1024
+/* The same of mutexes, and of those that a job unlocks at one instant. Powers of two. */
+#define SW_MUTEXES 256
+#define SW_UNLOCKS 4
 
 #define SW_NEVER (~0ULL)
 
 /*
  * Functions are inlined (SW_IN) or not (SW_FN). The verifier allows eight frames: no chain of calls in
- * the core is longer than six functions, which leaves the caller a program and a function of its own.
+ * the core is longer than six functions, which leaves the caller a program and a function of its own; of
+ * mutexes than seven, which leaves a program.
  */
 #define SW_IN static inline __attribute__((always_inline, unused))
 

@@ -98,7 +98,7 @@ SW_IN void sw_mask_is(struct sw_core *s, sw_u32 i, sw_u64 mask)
 SW_FN sw_u64 sw_remask(SW_CORE, sw_u32 i)
 {
 	struct sw_task *t = sw_task(s, i);
-	sw_u64 mask = t->narrowed ? t->narrowed : t->affinity, changed;
+	sw_u64 mask = sw_mask_of(t), changed;
 
 	if (t->class && t->mask == mask)
 		return 0;
@@ -129,6 +129,8 @@ SW_IN sw_u64 sw_set_affinity(struct sw_core *s, sw_u32 i, sw_u64 affinity)
 	if (sw_task(s, i)->state == SW_ABSENT)
 		return 0;
 	sw_task(s, i)->affinity = affinity;
+	if (sw_task(s, i)->kept && !(affinity & sw_bit(sw_task(s, i)->kept - 1)))
+		sw_task(s, i)->kept = 0;
 	return sw_remask(s, i);
 }
 
@@ -181,6 +183,7 @@ SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start
 	t->throttled = t->replenished = 0;
 	t->yielded = 0;
 	t->follows = t->begun = 0;
+	t->kept = t->waits = 0;
 	t->end = 0;
 	sw_remask(s, i);
 	return changed;

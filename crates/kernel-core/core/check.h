@@ -72,7 +72,7 @@ SW_IN sw_u32 sw_check_task(struct sw_core *s, sw_u32 i)
 		return SW_TASK_WRONG;
 	if (t->state == SW_ABSENT)
 		return t->class ? SW_CLASS_WRONG : SW_SOUND;
-	if (t->mask != (t->narrowed ? t->narrowed : t->affinity) || !t->class ||
+	if (t->mask != sw_mask_of(t) || !t->class ||
 	    class->mask != t->mask || !class->users)
 		return SW_CLASS_WRONG;
 	if (t->state == SW_READY && !t->on && !sw_check_node(s, i, class->root))

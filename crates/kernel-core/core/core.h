@@ -18,7 +18,8 @@
  *	settle.h	changes of several tasks at once, with the fewest shifts
  *	change.h	the events
  *	server.h	budgets
- *	trigger.h	triggers of one task; used by the machine beside the core
+ *	mutex.h		mutexes and their protocols; used by the machine beside the core, as is the next
+ *	trigger.h	triggers of one task
  *	check.h		whether the invariants hold; native only
  */
 #ifndef SW_CORE_H

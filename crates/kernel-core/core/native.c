@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /* The core as a native library: each function calls its namesake in the headers. */
 #include "core.h"
+#include "mutex.h"
 #include "trigger.h"
 
 void sw_native_init(struct sw_core *s, sw_u32 order, sw_u64 online)
@@ -181,6 +182,42 @@ sw_u64 sw_native_next_arrival(struct sw_triggers *q)
 }
 
 _Static_assert(sizeof(struct sw_triggers) == 304, "layout known outside");
+
+/* A native core records nothing. */
+SW_FN int sw_say(sw_u32 fact, sw_u32 i, sw_u64 now, sw_u64 value)
+{
+	(void)fact;
+	(void)i;
+	(void)now;
+	(void)value;
+	return 0;
+}
+
+void sw_native_set_mutex(struct sw_mutexes *x, sw_u32 number, sw_u32 protocol, sw_u32 ceiling, sw_u64 floor)
+{
+	sw_set_mutex(x, number, protocol, ceiling, floor);
+}
+
+sw_u64 sw_native_lock(struct sw_core *s, struct sw_mutexes *x, sw_u32 i, sw_u32 number, sw_u64 now)
+{
+	return sw_lock(s, x, i, number, now);
+}
+
+sw_u64 sw_native_unlock(struct sw_core *s, struct sw_mutexes *x, sw_u32 i, sw_u64 now)
+{
+	return sw_unlock(s, x, i, now);
+}
+
+sw_u64 sw_native_end_locks(struct sw_core *s, struct sw_mutexes *x, sw_u32 i, sw_u64 now)
+{
+	return sw_end_locks(s, x, i, now);
+}
+
+sw_u64 sw_native_complete(struct sw_core *s, struct sw_mutexes *x, sw_u32 i, sw_u64 release, sw_u64 now)
+{
+	sw_unlock_last(s, x, i, now);
+	return sw_complete(s, x, i, release, now);
+}
 
 /* The layout for this compiler: the sizes of the state and of a view, the offset of the runners. */
 void sw_native_layout(sw_u64 layout[3])

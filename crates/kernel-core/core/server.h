@@ -257,7 +257,7 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 	if (t->state == SW_ABSENT)
 		return 0;
 	t->awake = 1;
-	if (t->state != SW_BLOCKED || (t->follows && !t->begun))
+	if (t->state != SW_BLOCKED || t->waits || (t->follows && !t->begun))
 		return 0;
 	if (t->follows) {
 		if (sw_resume(s, i, now))

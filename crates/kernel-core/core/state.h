@@ -32,7 +32,7 @@ enum sw_state {
 struct sw_task {
 	sw_u64 rank;
 	sw_u64 ready;
-	sw_u64 mask;		/* the CPUs it may use now: `narrowed` if set, else `affinity` */
+	sw_u64 mask;		/* the CPUs it may use now: that of `kept` or `narrowed` if set, else `affinity` */
 	sw_u64 affinity;
 	sw_u64 narrowed;	/* 0, or the CPUs to which it is restricted for now */
 	sw_u64 deadline;	/* of the job, or of the server's period; 0 before the first */
@@ -55,7 +55,9 @@ struct sw_task {
 	sw_u8 yielded;		/* gave up the rest of its budget */
 	sw_u8 follows;		/* its server follows its releases, see sw_follow() */
 	sw_u8 begun;		/* and a job of it has begun */
-	sw_u8 unused[3];
+	sw_u8 kept;		/* CPU + 1 on which it must not be preempted, nor leave it; 0: none */
+	sw_u8 waits;		/* its job waits for a mutex */
+	sw_u8 unused;
 };
 
 /* A distinct mask of present tasks. Numbered like tasks; found by its hash. */
@@ -159,6 +161,15 @@ SW_PER_CPU(sw_s32, distance)
 SW_PER_CPU(sw_u32, came_from)
 
 #undef SW_PER_CPU
+
+/* The CPUs that it may use now. */
+SW_IN sw_u64 sw_mask_of(const struct sw_task *t)
+{
+	/* Where the kernel holds it elsewhere it cannot run but there. */
+	if (t->kept && (!t->narrowed || t->narrowed & sw_bit(t->kept - 1)))
+		return sw_bit(t->kept - 1);
+	return t->narrowed ? t->narrowed : t->affinity;
+}
 
 /* Whether it is in the heap of timers. */
 SW_IN int sw_is_held(const struct sw_task *t)

@@ -15,7 +15,10 @@ mod native;
 mod policy;
 mod task;
 
-pub use native::{ARRIVALS_MAX, CPUS_MAX, Core, CoreTriggers, SOURCES_MAX};
+pub use native::{
+    ARRIVALS_MAX, CPUS_MAX, Core, CoreMutexes, CoreTriggers, MUTEXES_MAX, MutexNumber, SOURCES_MAX,
+    UNLOCKS_MAX,
+};
 pub use policy::{KernelPolicy, POLICIES};
 pub use task::{ServerRefused, TASKS_MAX, TaskNumber, TaskState, TaskView};
 

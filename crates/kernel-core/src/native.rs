@@ -5,6 +5,12 @@
 //! calls no function outside.
 #![allow(unsafe_code, reason = "the only module that calls C")]
 
+mod mutexes;
+mod triggers;
+
+pub use mutexes::{CoreMutexes, MUTEXES_MAX, MutexNumber, UNLOCKS_MAX};
+pub use triggers::{ARRIVALS_MAX, CoreTriggers, SOURCES_MAX};
+
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -50,24 +56,6 @@ struct View {
 
 const _: () = assert!(size_of::<View>() == 48);
 
-/// Maximum number of sources of a task that all have to trigger it, and of tasks that one triggers at a time: `SW_SOURCES` of
-/// `core/trigger.h`.
-pub const SOURCES_MAX: usize = 8;
-
-/// Maximum number of jobs of a triggered task that have arrived and not begun: `SW_ARRIVALS` of `core/trigger.h`.
-pub const ARRIVALS_MAX: usize = 32;
-
-/// `struct sw_triggers` of `core/trigger.h`.
-#[repr(C)]
-#[derive(Debug, Default)]
-struct TriggerState {
-    arrivals: [u64; ARRIVALS_MAX],
-    accepted: [u32; SOURCES_MAX],
-    numbers: [u32; 4],
-}
-
-const _: () = assert!(size_of::<TriggerState>() == 304);
-
 unsafe extern "C" {
     fn sw_native_init(s: *mut State, order: u32, online: u64);
     fn sw_native_set_mates(s: *mut State, cpu: u32, mates: u64);
@@ -95,9 +83,6 @@ unsafe extern "C" {
     fn sw_native_budget_end(s: *mut State, i: u32, now: u64) -> u64;
     fn sw_native_check(s: *mut State) -> u32;
     fn sw_native_view(s: *mut State, i: u32, view: *mut View);
-    fn sw_native_init_triggers(q: *mut TriggerState, places: u32, limit: u32);
-    fn sw_native_take_trigger(q: *mut TriggerState, place: u32, is_idle: u32, now: u64) -> u32;
-    fn sw_native_next_arrival(q: *mut TriggerState) -> u64;
     #[cfg(test)]
     fn sw_native_layout(layout: *mut [u64; 3]);
 }
@@ -367,6 +352,7 @@ impl Core {
             on: (view.on > 0).then(|| CpuId::from_index(usize::from(view.on) - 1)),
             mask: view.mask,
             deadline: Instant::from_ns(view.deadline),
+            priority: view.priority,
             left_ns: view.left,
             awake: view.awake != 0,
             throttled: view.throttled,
@@ -398,35 +384,6 @@ impl Core {
 fn cpu_number(cpu: CpuId) -> u32 {
     assert!(cpu.index() < CPUS_MAX, "the core knows CPUs 0 to 63");
     cpu.index() as u32
-}
-
-/// The triggers of one task that wait for others, and the arrivals of its jobs that have not begun, as the scheduler in the
-/// kernel keeps them.
-#[derive(Debug)]
-pub struct CoreTriggers(TriggerState);
-
-impl CoreTriggers {
-    /// No triggers, of sources with so many places, of which each may have so many that wait.
-    pub fn new(places: u32, limit: u32) -> Self {
-        let mut triggers = TriggerState::default();
-        // SAFETY: the pointer is to a `struct sw_triggers`, which nothing else uses meanwhile, and of which nothing is kept.
-        unsafe { sw_native_init_triggers(&raw mut triggers, places, limit) };
-        Self(triggers)
-    }
-
-    /// Takes a trigger by the source of this place. `is_idle`: the task has no unfinished job. The answer is that of
-    /// `enum sw_taken`.
-    pub fn take(&mut self, place: u32, is_idle: bool, now: Instant) -> u32 {
-        let triggers = &raw mut self.0;
-        // SAFETY: as in `new`; the function masks every index.
-        unsafe { sw_native_take_trigger(triggers, place, is_idle.into(), now.as_ns()) }
-    }
-
-    /// The arrival of the next job, which begins; [`Instant::NEVER`] if none has been released.
-    pub fn next_arrival(&mut self) -> Instant {
-        // SAFETY: as in `new`; the function masks every index.
-        Instant::from_ns(unsafe { sw_native_next_arrival(&raw mut self.0) })
-    }
 }
 
 #[cfg(test)]

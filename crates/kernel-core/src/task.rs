@@ -55,6 +55,8 @@ pub struct TaskView {
     pub mask: u64,
     /// Deadline of its job or of its server's period.
     pub deadline: Instant,
+    /// The number of the priority that it is scheduled by.
+    pub priority: u32,
     /// Remaining budget in nanoseconds; negative if it is overdrawn.
     pub left_ns: i64,
     /// Whether its thread is runnable, throttled or not.
