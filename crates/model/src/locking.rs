@@ -3,9 +3,11 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use crate::policy_traits::Order;
 use crate::resource::ResourceId;
-use crate::task::{Phase, TaskId};
+use crate::task::{Phase, Priority, TaskId};
 use crate::taskset::TaskSet;
+use crate::time::Span;
 
 /// A task locks a mutex while it holds another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +30,19 @@ impl TaskSet {
             let first = users.next().map(|task| &task.affinity);
             resource.protocol.lends_cpus() && users.any(|task| first != Some(&task.affinity))
         })
+    }
+
+    /// The most urgent priority, and the shortest relative deadline by this order, of the tasks that use the mutex; `None` if
+    /// none does.
+    pub fn ceiling(&self, resource: ResourceId, order: Order) -> Option<(Priority, Span)> {
+        let priorities = self.priorities();
+        let users = self.iter().filter(|(_, task)| task.locks_one(resource));
+        let own = users.map(|(id, task)| {
+            let cpus = self.platform.cpus;
+            let relative = order.relative_deadline(task.cost, task.deadline, cpus);
+            (priorities[id.index()], relative)
+        });
+        own.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
     }
 
     /// All nested locks, each once, in the order of tasks.

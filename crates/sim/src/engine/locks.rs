@@ -11,7 +11,7 @@ use shiftwork_model::{
 use shiftwork_policy::Event;
 
 use super::Engine;
-use crate::state::{Stage, attributes};
+use crate::state::Stage;
 
 /// By what a job is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,22 +87,17 @@ impl Locks {
     /// `None` if no task locks a mutex.
     pub(crate) fn new(set: &TaskSet, traits: &PolicyTraits) -> Option<Self> {
         set.first_locking()?;
-        let (order, shifts) = (traits.order, traits.placement.shifts());
-        let priorities = set.priorities();
-        let mutexes = set.resources.iter().enumerate().map(|(index, resource)| {
-            let resource_id = ResourceId::from_index(index);
-            let users = set.iter().filter(|(_, task)| task.locks_one(resource_id));
-            let own = users.map(|(id, task)| {
-                let parameters = attributes(task).scheduled_by(order, set.platform.cpus);
-                (priorities[id.index()], parameters.deadline)
-            });
-            Mutex {
+        let shifts = traits.placement.shifts();
+        let mutexes = set
+            .resources
+            .iter()
+            .enumerate()
+            .map(|(index, resource)| Mutex {
                 protocol: resource.protocol,
-                ceiling: own.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))),
+                ceiling: set.ceiling(ResourceId::from_index(index), traits.order),
                 holder: None,
                 waiters: Vec::new(),
-            }
-        });
+            });
         Some(Self {
             mutexes: mutexes.collect(),
             tasks: vec![Held::default(); set.tasks.len()],
