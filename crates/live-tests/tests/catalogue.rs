@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
-    hostile, kernel, kernels, latency, outputs, overheads, package, policies, privileges, programs,
-    record, service, standing, storms, tang, triggers, verifier,
+    hostile, kernel, kernels, latency, mutexes, outputs, overheads, package, policies, privileges,
+    programs, record, service, standing, storms, tang, triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -133,6 +133,8 @@ tests! {
         agreement::quanta_are_given_as_simulated_under_an_agent,
         agreement::run_by_an_agent_agrees_with_its_simulation within 120,
         triggers::triggers_do_in_the_kernel_what_they_do_in_simulations,
+        mutexes::mutexes_do_in_the_kernel_what_they_do_in_simulations within 120,
+        mutexes::mutexes_do_by_deadlines_what_they_do_in_simulations within 120,
         triggers::triggers_do_under_an_agent_what_they_do_in_simulations,
         calibration::calibration_predicts_what_an_agent_does within 120,
         dubey::table_1_of_dubey_et_al_holds_live,
@@ -196,6 +198,7 @@ tests! {
     }
     Deadline {
         deadline::sched_deadline_with_affinities_switches_as_its_model within 240,
+        mutexes::inversion::priority_inversion_is_bounded_as_under_sched_fifo within 120,
     }
     Clusters {
         deadline::sched_deadline_in_clusters_switches_as_its_model within 120,

@@ -26,6 +26,7 @@ mod inside;
 mod kernel;
 mod kernels;
 mod latency;
+mod mutexes;
 mod outputs;
 mod overheads;
 mod package;

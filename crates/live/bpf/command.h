@@ -29,10 +29,14 @@ int command(struct sw_command *c)
 		return first_job(&c->job);
 	case SW_COMMAND_NEXT_JOB:
 		return next_job(&c->job);
-	case SW_COMMAND_TRIGGER:
-		return trigger(&c->job);
+	case SW_COMMAND_AFFECT:
+		return affect(&c->job, true);
 	case SW_COMMAND_SET_TRIGGERS:
 		return set_triggers(&c->rule);
+	case SW_COMMAND_LOCK:
+		return lock_mutex(&c->lock);
+	case SW_COMMAND_SET_MUTEX:
+		return set_mutex(&c->mutex);
 	case SW_COMMAND_DISMISS:
 		return dismiss(&c->change);
 	case SW_COMMAND_APPROVE:

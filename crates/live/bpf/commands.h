@@ -8,7 +8,7 @@
 
 #include "managed.h"
 #include "observed.h"
-#include "triggers.h"
+#include "mutexes.h"
 
 /*
  * Whether the CPU is there to use.
@@ -306,24 +306,6 @@ static __always_inline int settle(struct sw_admit *a)
 }
 
 /*
- * The calling thread's job triggers tasks, and goes on. Also if it takes no part any more: the threads of these tasks count on it.
- *
- * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
- */
-static __always_inline int trigger(struct sw_job *a)
-{
-	unsigned long flags;
-	u64 now, changed;
-
-	bpf_local_irq_save(&flags);
-	now = core_lock_now();
-	changed = trigger_all(a, now, 0);
-	commit_unlock_and_arm(now, changed, 0);
-	bpf_local_irq_restore(&flags);
-	return 0;
-}
-
-/*
  * The calling thread's job is finished.
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
@@ -341,7 +323,7 @@ static __always_inline int next_job(struct sw_job *a)
 	a->triggers = 0;
 	if (!i || number_of(p) != i) {
 		/* The threads of what it triggers have been told already. */
-		trigger(a);
+		affect(a, false);
 		return -ESRCH;
 	}
 	bpf_local_irq_save(&flags);
@@ -359,9 +341,12 @@ static __always_inline int next_job(struct sw_job *a)
 	now = core_lock_now();
 	keep_before(i);
 	sw_spend(&core, i, chargeable(i, take_elapsed(i, cpu, now)));
+	take_unlocks(a);
+	sw_unlock_last(&core, &mutexes, i, now);
 	if (release == SW_NEVER) {
 		emit_for_agent(SW_E_LAST_JOB, now, i, cpu, 0);
 		changed = leave_locked(now, i);
+		changed |= sw_pass_all(&core, &mutexes, now);
 	} else {
 		emit_event(SW_E_NEXT_JOB, now, i, cpu, release);
 		m->warned_left = m->warned_budget;
@@ -371,7 +356,7 @@ static __always_inline int next_job(struct sw_job *a)
 			a->sleeps = release == SW_NEVER;
 			a->triggers = m->triggers;
 		}
-		changed = sw_next_job(&core, i, release, now);
+		changed = sw_complete(&core, &mutexes, i, release, now);
 		task_before.state = SW_BLOCKED;
 		emit_changes(now, i);
 	}

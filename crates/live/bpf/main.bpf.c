@@ -265,8 +265,10 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 {
 	u32 i = known_number(p);
 
-	if (i)
+	if (i) {
 		leave(p, i);
+		end_locks(i);
+	}
 	on_observed_exit(p);
 }
 
@@ -432,6 +434,8 @@ void BPF_STRUCT_OPS(shiftwork_dump_task, struct scx_dump_ctx *context, struct ta
 		return;
 	scx_bpf_dump("task %u: state %u on %u awake %u queued %u demoted %u outside %u excess on %u", i, t->state,
 		     t->on, t->awake, m->queued, m->demoted, m->outside, m->excess_on);
+	scx_bpf_dump(" kept %u waits %u for mutex %u holds mutex %u", t->kept, t->waits, sw_locks(&mutexes, i)->awaited,
+		     sw_locks(&mutexes, i)->held);
 	scx_bpf_dump(" budget %llu left %lld rank %llu deadline %llu affinity %llx narrowed %llx", t->budget,
 		     t->left, t->rank, t->deadline, t->affinity, t->narrowed);
 }

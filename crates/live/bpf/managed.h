@@ -365,7 +365,9 @@ static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 	if (t->state != SW_ABSENT) {
 		/* Moments are not reported to an agent: the kernel holds the task where it is. */
 		if (!agent_decides && t->narrowed != narrowed) {
-			emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
+			/* One that is kept on its CPU may use no other before and after. */
+			if (!t->kept)
+				emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 			changed = sw_narrow(&core, i, narrowed);
 		}
 		changed |= ask_for_affinity(now, i, affinity);

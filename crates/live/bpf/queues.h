@@ -37,13 +37,20 @@ static __always_inline bool is_offline(u32 cpu)
 }
 
 /*
- * Whether all CPUs that a managed task may use are offline: then it goes on as ordinary work, where the kernel lets it.
+ * Whether all CPUs that a managed task may use are offline, or the one on which it is kept: then it goes on as ordinary work,
+ * where the kernel lets it.
  *
  * Context: any.
  */
 static __always_inline bool has_no_cpu(u32 i)
 {
-	return !(READ_ONCE(sw_task(&core, i)->affinity) & ~READ_ONCE(cpus_offline));
+	u64 offline = READ_ONCE(cpus_offline);
+	u32 kept;
+
+	if (!offline)
+		return false;
+	kept = READ_ONCE(sw_task(&core, i)->kept);
+	return !((kept ? sw_bit(kept - 1) : READ_ONCE(sw_task(&core, i)->affinity)) & ~offline);
 }
 
 /*

@@ -51,6 +51,12 @@ enum sw_event_kind {
 	SW_E_PROBE,		/* nothing: to measure what an event costs */
 	SW_E_RAN,		/* the task has run for so long and goes on; value: ns, not in any SW_E_STOPPED */
 	SW_E_TRIGGERED,		/* another task triggers it; value: see enum sw_trigger_value */
+	SW_E_LOCKED,		/* the task holds a mutex; value: its number, as of the next three */
+	SW_E_UNLOCKED,
+	SW_E_AWAITS_MUTEX,	/* the task's job is blocked until the mutex passes to it */
+	SW_E_SPINS,		/* the task's job keeps its CPU until the mutex passes to it */
+	SW_E_RANK_PRIORITY,	/* what the task is scheduled by, by the protocols of mutexes; value: a priority */
+	SW_E_RANK_DEADLINE,	/* value: a deadline, 0: before all others */
 };
 
 /* The value of SW_E_TRIGGERED: the number of the task that triggers, and these. */
@@ -115,6 +121,30 @@ struct sw_trigger_rule {
 	unsigned int unused;
 };
 
+/* The protocol of a mutex; set before the run begins. */
+struct sw_mutex_rule {
+	unsigned long long floor;	/* as in struct sw_mutex, and so the next two */
+	unsigned int ceiling;
+	unsigned int protocol;		/* enum sw_protocol */
+	unsigned int mutex;
+	unsigned int unused;
+};
+
+/* What became of a request for a mutex. */
+enum sw_request {
+	SW_REQUEST_AGAIN,	/* the task is about to lose this CPU, and requests the mutex when it runs again */
+	SW_REQUEST_HOLDS,
+	SW_REQUEST_WAITS,	/* the task has no CPU until the mutex has passed to it, and requests it when it runs again */
+	SW_REQUEST_SPINS,	/* until it is the holder */
+};
+
+struct sw_lock {
+	unsigned int task;
+	unsigned int mutex;
+	unsigned int request;		/* answer: enum sw_request */
+	unsigned int unused;
+};
+
 struct sw_job {
 	unsigned long long release;	/* SW_NEVER: no more jobs come */
 	unsigned int task;
@@ -124,6 +154,7 @@ struct sw_job {
 	unsigned int triggers;		/* answer: how often the task was triggered so far */
 	unsigned short targets[SW_SOURCES];
 	unsigned char places[SW_SOURCES];	/* of this task among the sources of each; the rest of the targets are 0 */
+	unsigned short unlocks[SW_UNLOCKS];	/* mutexes; the rest are 0 */
 };
 
 struct sw_change {
@@ -180,8 +211,10 @@ enum sw_command_number {
 	SW_COMMAND_SETTLE,
 	SW_COMMAND_FIRST_JOB,
 	SW_COMMAND_NEXT_JOB,
-	SW_COMMAND_TRIGGER,
+	SW_COMMAND_AFFECT,
 	SW_COMMAND_SET_TRIGGERS,
+	SW_COMMAND_LOCK,
+	SW_COMMAND_SET_MUTEX,
 	SW_COMMAND_DISMISS,
 	SW_COMMAND_APPROVE,
 	SW_COMMAND_SET_PRIORITY,
@@ -204,6 +237,8 @@ struct sw_command {
 		struct sw_admit admit;
 		struct sw_job job;
 		struct sw_trigger_rule rule;
+		struct sw_lock lock;
+		struct sw_mutex_rule mutex;
 		struct sw_change change;
 		struct sw_slots slots;
 		struct sw_snapshot snapshot;
@@ -212,6 +247,6 @@ struct sw_command {
 	unsigned long long number;	/* enum sw_command_number */
 };
 
-_Static_assert(sizeof(struct sw_command) == 56, "layout known outside");
+_Static_assert(sizeof(struct sw_command) == 64, "layout known outside");
 
 #endif

@@ -409,6 +409,10 @@ impl<'a> Changes<'a> {
             self.demoted.insert(task);
             return Ok(lost(reason));
         }
+        if self.plan.set.tasks[task.index()].locks() {
+            // It may hold a mutex, by which it is scheduled.
+            return Ok(lost("a task that locks mutexes stays on its CPUs"));
+        }
         if let Err(reason) = self.may_bind(task, &affinity) {
             return Ok(lost(&reason));
         }

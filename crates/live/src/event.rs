@@ -34,6 +34,12 @@ pub(crate) enum Kind {
     Probe,
     Ran,
     Triggered,
+    Locked,
+    Unlocked,
+    AwaitsMutex,
+    Spins,
+    RankPriority,
+    RankDeadline,
 }
 
 /// All kinds, in the order of their numbers, with their names in `bpf/shared.h`.
@@ -65,6 +71,12 @@ pub(crate) const ALL: &[(Kind, &str)] = &[
     (Kind::Probe, "SW_E_PROBE"),
     (Kind::Ran, "SW_E_RAN"),
     (Kind::Triggered, "SW_E_TRIGGERED"),
+    (Kind::Locked, "SW_E_LOCKED"),
+    (Kind::Unlocked, "SW_E_UNLOCKED"),
+    (Kind::AwaitsMutex, "SW_E_AWAITS_MUTEX"),
+    (Kind::Spins, "SW_E_SPINS"),
+    (Kind::RankPriority, "SW_E_RANK_PRIORITY"),
+    (Kind::RankDeadline, "SW_E_RANK_DEADLINE"),
 ];
 
 impl Kind {

@@ -1,5 +1,7 @@
 //! Checks before anything is loaded.
 
+mod mutexes;
+
 use shiftwork_kernel_core::{CPUS_MAX, SOURCES_MAX, TASKS_MAX};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{
@@ -43,6 +45,7 @@ pub(crate) fn check(
     let online = check_cpus(plan, &system)?;
     let elsewhere = online - plan.cpus.iter().copied().collect();
     check_tasks(plan)?;
+    mutexes::check(plan, backend)?;
     if !matches!(backend, Backend::Kernel) {
         check_agent(options, &elsewhere, &online)?;
     }
@@ -198,12 +201,6 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
             ));
         }
         check_triggers(plan.set, id, task, &arrivals)?;
-        if task.locks() {
-            return refused(format!(
-                "task `{name}` locks mutexes, and live runs have none; `simulate` has them, and a program of its own by \
-                 `command` brings its own"
-            ));
-        }
         if !task.command.is_empty() && task.deadline > task.period {
             return refused(format!(
                 "task `{name}`: the deadline of {} is longer than the period of {}, and the server of \
@@ -225,7 +222,8 @@ fn check_triggers(
     let name = &task.name;
     let refused = |what: String| Err(LiveError::TaskSet(format!("task `{name}`: {what}")));
     let at_completion = set.triggered_at_completion(id).count();
-    let at_once = triggers_at_once(task, at_completion);
+    let is_trigger = |phase: &Phase| matches!(phase, Phase::Trigger(_));
+    let at_once = most_at_once(task, is_trigger, at_completion);
     let trigger = task.trigger();
     if trigger.is_none() && at_completion == 0 && task.triggers().next().is_none() {
         return Ok(());
@@ -254,12 +252,7 @@ fn check_triggers(
             "triggers {at_once} tasks at once, and a live run takes at most {TRIGGERS}"
         ));
     }
-    let changes = set.actions.iter().any(|action| match action.change {
-        Change::Enter(task) | Change::Leave(task) => task == id,
-        Change::SetAttributes { task, .. } => task == id,
-        _ => false,
-    });
-    if changes {
+    if changes(set, id) {
         return refused(String::from(
             "enters, leaves or gets other attributes by an [[action]], and in a live run tasks that are triggered or trigger \
              others stay as they are; `simulate` changes them",
@@ -286,6 +279,15 @@ fn check_triggers(
              sched_ext watchdog; give them shorter periods, and no `releases` where it waits for all"
         )),
     }
+}
+
+/// Whether the task enters, leaves or gets other attributes during a run.
+fn changes(set: &TaskSet, id: TaskId) -> bool {
+    set.actions.iter().any(|action| match action.change {
+        Change::Enter(task) | Change::Leave(task) => task == id,
+        Change::SetAttributes { task, .. } => task == id,
+        _ => false,
+    })
 }
 
 /// When the jobs of a task arrive, if those of no task are late.
@@ -344,20 +346,22 @@ fn arrivals(set: &TaskSet) -> Vec<Arrivals> {
     all
 }
 
-/// The most tasks that a job triggers with no execution in between.
-fn triggers_at_once(task: &Task, at_completion: usize) -> usize {
+/// The most phases of a kind that a job has with no execution, suspension or lock in between; `last` more follow the last.
+fn most_at_once(task: &Task, is_counted: fn(&Phase) -> bool, last: usize) -> usize {
     let (mut most, mut now) = (0, 0);
     for phase in task.phases() {
-        match phase {
-            Phase::Trigger(_) => now += 1,
-            Phase::Run(run) if run.is_zero() => {}
-            Phase::Run(_) | Phase::Sleep(_) | Phase::Lock(_) | Phase::Unlock(_) => {
-                most = most.max(now);
-                now = 0;
-            }
+        let is_next = match phase {
+            Phase::Run(span) | Phase::Sleep(span) => !span.is_zero(),
+            Phase::Lock(_) => true,
+            Phase::Unlock(_) | Phase::Trigger(_) => false,
+        };
+        if is_next {
+            most = most.max(now);
+            now = 0;
         }
+        now += usize::from(is_counted(phase));
     }
-    most.max(now + at_completion)
+    most.max(now + last)
 }
 
 #[cfg(test)]

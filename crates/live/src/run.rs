@@ -3,7 +3,9 @@
 mod tally;
 
 use shiftwork_analysis::admission::Admitted;
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, Task, TaskId};
+use shiftwork_model::{
+    CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, ResourceId, Span, Task, TaskId,
+};
 
 use crate::agent::{AgentConfig, AgentMachine, CpuYield};
 use crate::changes::Changes;
@@ -210,6 +212,12 @@ fn scheduler(
     for (id, task) in plan.set.iter() {
         if let Some(trigger) = task.trigger() {
             scheduler.set_triggers(id, trigger)?;
+        }
+    }
+    for (index, resource) in plan.set.resources.iter().enumerate() {
+        let id = ResourceId::from_index(index);
+        if let Some(ceiling) = plan.set.ceiling(id, plan.traits.order) {
+            scheduler.set_mutex(id, resource.protocol, ceiling)?;
         }
     }
     Ok(scheduler)

@@ -122,6 +122,14 @@ fn is_admitted(set: &TaskSet) -> bool {
     })
 }
 
+/// Lets the kernel take threads of `SCHED_DEADLINE` with any affinity.
+///
+/// # Errors
+/// If it does not.
+pub fn allow_affinities() -> Result<(), String> {
+    stage::prepare(false)
+}
+
 /// Clusters of two CPUs, with the kernel's admission.
 pub fn sched_deadline_in_clusters_switches_as_its_model() -> Result<(), String> {
     stage::prepare(true)?;

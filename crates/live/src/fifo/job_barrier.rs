@@ -9,7 +9,7 @@ use super::thread_handshake::{ThreadHandshake, ThreadState};
 use crate::event::Kind;
 use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
-use crate::work::{JobBarrier, Target};
+use crate::work::{Effects, JobBarrier, Target};
 
 /// The side of the threads: they report what they did, and wait in their handshakes.
 #[derive(Debug)]
@@ -44,22 +44,22 @@ impl JobBarrier for FifoJobBarrier {
         }
     }
 
-    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]) {
-        self.stop(task, Kind::NextJob, release_ns, triggers);
+    fn next_job(&self, task: TaskId, release_ns: u64, effects: Effects<'_>) {
+        self.stop(task, Kind::NextJob, release_ns, effects.triggers);
     }
 
-    fn last_job(&self, task: TaskId, triggers: &[Target]) {
+    fn last_job(&self, task: TaskId, effects: Effects<'_>) {
         if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.end_job(Kind::LastJob, u64::MAX, triggers)
+            && handshake.end_job(Kind::LastJob, u64::MAX, effects.triggers)
         {
             self.0.doorbell.notify(task.index());
         }
         become_ordinary();
     }
 
-    fn trigger(&self, task: TaskId, triggers: &[Target]) {
+    fn affect(&self, task: TaskId, effects: Effects<'_>) {
         if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.trigger(triggers)
+            && handshake.trigger(effects.triggers)
         {
             self.0.doorbell.notify(task.index());
         }
@@ -114,9 +114,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 barrier.first_job(task(), 10);
-                barrier.next_job(task(), 20, &[]);
+                barrier.next_job(task(), 20, Effects::default());
                 barrier.suspend(task(), 30, &Word::new(0), 0);
-                barrier.last_job(task(), &[]);
+                barrier.last_job(task(), Effects::default());
             });
             for (kind, value) in [
                 (Kind::NextJob, 20),
@@ -148,7 +148,7 @@ mod tests {
         handshake.dismiss();
         assert_eq!(handshake.admit(), (2, true));
         barrier.0.handshakes[0].end_run();
-        barrier.next_job(task(), u64::MAX, &[]);
+        barrier.next_job(task(), u64::MAX, Effects::default());
         assert!(receiver.is_empty());
     }
 
@@ -177,7 +177,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 barrier.first_job(task(), u64::MAX);
-                barrier.next_job(task(), u64::MAX, &[]);
+                barrier.next_job(task(), u64::MAX, Effects::default());
                 barrier.suspend(task(), u64::MAX, &Word::new(0), 0);
             });
             barrier.0.end_run();
@@ -185,6 +185,6 @@ mod tests {
         });
         assert!(receiver.is_empty());
         // A task without a handshake does not wait.
-        barrier.next_job(TaskId::from_index(7), u64::MAX, &[]);
+        barrier.next_job(TaskId::from_index(7), u64::MAX, Effects::default());
     }
 }

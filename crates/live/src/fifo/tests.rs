@@ -12,7 +12,7 @@ use crate::event::{Event, Kind};
 use crate::machine::{Excess, Parameters};
 use crate::sys::clock::{cpu_ns_of, monotonic_ns, pause, sleep_until};
 use crate::sys::thread::{Class, affinity, own_id, set_affinity, set_class};
-use crate::work::JobBarrier;
+use crate::work::{Effects, JobBarrier};
 
 const MS: u64 = 1_000_000;
 
@@ -175,9 +175,11 @@ fn threads_are_held_resumed_and_restored() {
         let mut rig = Rig::new(cpu, all);
         let first = rig.add(scope, 0, |barrier, id| {
             compute(&stop);
-            barrier.next_job(id, u64::MAX, &[]);
+            barrier.next_job(id, u64::MAX, Effects::default());
         });
-        let second = rig.add(scope, 1, |barrier, id| barrier.next_job(id, u64::MAX, &[]));
+        let second = rig.add(scope, 1, |barrier, id| {
+            barrier.next_job(id, u64::MAX, Effects::default())
+        });
         assert_eq!(settings(first), (1, CpuSet::single(cpu)));
         rig.assign(Some(0));
         let running = rig.expect(0, Kind::Running);
@@ -249,7 +251,7 @@ fn end_of_run_releases_held_and_waiting_threads() {
         let mut rig = Rig::new(cpu, all);
         let held = rig.add(scope, 0, |_, _| compute(&stop));
         rig.add(scope, 1, |barrier, id| {
-            barrier.next_job(id, u64::MAX, &[]);
+            barrier.next_job(id, u64::MAX, Effects::default());
             assert_eq!(settings(own_id()).0, 0);
         });
         rig.assign(Some(0));

@@ -5,19 +5,21 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shiftwork_kernel_core::{Core, SOURCES_MAX, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, Order, Share, Span, TaskId, Trigger};
+use shiftwork_kernel_core::{Core, CoreMutexes, MutexNumber, SOURCES_MAX, TASKS_MAX, UNLOCKS_MAX};
+use shiftwork_model::{
+    CpuId, CpuSet, Order, Priority, Protocol, ResourceId, Share, Span, TaskId, Trigger,
+};
 
 use super::wakeups::Wakeups;
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::Parameters;
-use crate::sys::bpf::{Command, Commands, DecisionSite, EventRing, Loaded, Settings};
-use crate::sys::clock::pause;
+use crate::sys::bpf::{Command, Commands, DecisionSite, EventRing, Loaded, MutexHolders, Settings};
+use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::yield_now;
 use crate::sys::word::Word;
 use crate::ticker::Ticker;
-use crate::work::{JobBarrier, ON_TRIGGER_NS, Target};
+use crate::work::{Effects, JobBarrier, ON_TRIGGER_NS};
 
 /// Timeout of the sched_ext watchdog: the kernel unloads a scheduler that lets a runnable thread wait for
 /// longer. This is the greatest value that the kernel accepts.
@@ -86,6 +88,9 @@ impl Scheduler {
         run_command(&commands, Command::Configure, &mut words, "configure")?;
         let job_barrier = SchedExtJobBarrier {
             commands: commands.clone(),
+            holders: loaded
+                .mutex_holders()
+                .map_err(LiveError::system("map the mutexes"))?,
             open: Word::new(CLOSED),
             wakeups: (0..TASKS_MAX).map(|_| Wakeups::default()).collect(),
         };
@@ -116,6 +121,29 @@ impl Scheduler {
         let mut words = [halves(number(task)?, places), u64::from(limit)];
         let doing = "set the triggers of a task in";
         run_command(&self.commands, Command::SetTriggers, &mut words, doing)
+    }
+
+    /// The protocol of a mutex, and the most urgent priority and the shortest relative deadline of the tasks that use it.
+    pub(crate) fn set_mutex(
+        &self,
+        mutex: ResourceId,
+        protocol: Protocol,
+        (priority, floor): (Priority, Span),
+    ) -> Result<(), LiveError> {
+        let (Some(number), Some(protocol)) =
+            (MutexNumber::of(mutex), CoreMutexes::number_of(protocol))
+        else {
+            return Err(LiveError::TaskSet(String::from(
+                "has a mutex that the scheduler in the kernel cannot have",
+            )));
+        };
+        let mut words = [
+            floor.as_ns(),
+            halves(priority.number().into(), protocol.into()),
+            number.get().into(),
+        ];
+        let doing = "set the protocol of a mutex in";
+        run_command(&self.commands, Command::SetMutex, &mut words, doing)
     }
 
     /// Where the threads of triggered tasks sleep, by task.
@@ -220,28 +248,37 @@ const OPEN: u32 = 1;
 /// Threads wait runnable, in a queue that no CPU takes them from before their job may run.
 struct SchedExtJobBarrier {
     commands: Commands,
+    holders: MutexHolders,
     open: Word,
     /// Where the threads of triggered tasks sleep, by task.
     wakeups: Arc<[Wakeups]>,
 }
 
 impl SchedExtJobBarrier {
-    /// Calls a command by which the calling thread's job triggers these tasks, after their threads have been woken: before its
-    /// release a thread that is awake waits in its queue. `None` if the task is not managed.
+    /// Calls a command by which the calling thread's job has these effects, after the threads of the tasks that it triggers
+    /// have been woken: before its release a thread that is awake waits in its queue. `None` if the job of a task that is not
+    /// managed ends.
     fn call(
         &self,
         command: Command,
         (task, release): (TaskId, u64),
-        triggers: &[Target],
+        effects: Effects<'_>,
     ) -> Option<Answer> {
         // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread that
         // has used up its budget is throttled too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
-        let mut words = [release, halves(number(task).ok()?, SLEEPS), 0, 0, 0, 0];
+        let mut words = [release, halves(number(task).ok()?, SLEEPS), 0, 0, 0, 0, 0];
         let mut place = |at: usize, bits: usize, value: u64| {
             words[at * bits / 64] |= value << (at * bits % 64);
         };
-        for (at, target) in triggers.iter().enumerate() {
+        for (at, mutex) in effects.unlocks.iter().enumerate() {
+            place(
+                UNLOCKS_AT / 2 + at,
+                16,
+                MutexNumber::of(*mutex)?.get().into(),
+            );
+        }
+        for (at, target) in effects.triggers.iter().enumerate() {
             place(TARGETS_AT / 2 + at, 16, number(target.task).ok()?);
             place(PLACES_AT + at, 8, target.place.into());
             self.wakeups[target.task.index()].announce();
@@ -270,7 +307,15 @@ struct Answer {
 const TARGETS_AT: usize = 24;
 const PLACES_AT: usize = TARGETS_AT + 2 * SOURCES_MAX;
 
-const _: () = assert!(PLACES_AT + SOURCES_MAX == 48, "six words");
+const UNLOCKS_AT: usize = PLACES_AT + SOURCES_MAX;
+
+const _: () = assert!(UNLOCKS_AT + 2 * UNLOCKS_MAX == 56, "seven words");
+
+/// Of `enum sw_request` of `bpf/shared.h` those after which the thread does not request the mutex again.
+mod request {
+    pub(super) const HOLDS: u32 = 1;
+    pub(super) const SPINS: u32 = 3;
+}
 
 impl JobBarrier for SchedExtJobBarrier {
     fn first_job(&self, task: TaskId, release_ns: u64) {
@@ -279,14 +324,14 @@ impl JobBarrier for SchedExtJobBarrier {
         }
     }
 
-    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]) {
+    fn next_job(&self, task: TaskId, release_ns: u64, effects: Effects<'_>) {
         let wakeups = &self.wakeups[task.index()];
         // In this order: the end of the run announces itself, too.
         let before = wakeups.announced();
         if self.open.get() == OPEN {
             return;
         }
-        let answer = self.call(Command::NextJob, (task, release_ns), triggers);
+        let answer = self.call(Command::NextJob, (task, release_ns), effects);
         match release_ns {
             ON_TRIGGER_NS => match answer {
                 // A trigger that does not release its job yet wakes it up, too: then it waits in its queue from now on.
@@ -302,14 +347,49 @@ impl JobBarrier for SchedExtJobBarrier {
         }
     }
 
-    fn last_job(&self, task: TaskId, triggers: &[Target]) {
+    fn last_job(&self, task: TaskId, effects: Effects<'_>) {
         // A task that is not admitted any more need not report that.
-        let _ = self.call(Command::NextJob, (task, u64::MAX), triggers);
+        let _ = self.call(Command::NextJob, (task, u64::MAX), effects);
     }
 
-    fn trigger(&self, task: TaskId, triggers: &[Target]) {
-        // It also triggers them where the task is not admitted any more.
-        let _ = self.call(Command::Trigger, (task, 0), triggers);
+    fn affect(&self, task: TaskId, effects: Effects<'_>) {
+        // Also where the task is not admitted any more.
+        let answer = self.call(Command::Affect, (task, 0), effects);
+        if answer.is_some_and(|it| it.is_held) {
+            yield_now();
+        }
+    }
+
+    fn lock(&self, task: TaskId, mutex: ResourceId) {
+        let (Ok(task), Some(mutex)) = (number(task), MutexNumber::of(mutex)) else {
+            return;
+        };
+        // A thread that waits, or is about to lose its CPU, has none until it can go on; but one that is not managed any more has.
+        const TRIES: u32 = 100;
+        const PAUSE_NS: u64 = 1_000_000;
+        for attempt in 0_u32.. {
+            if self.open.get() == OPEN {
+                return;
+            }
+            if attempt > TRIES {
+                self.open
+                    .wait_until(CLOSED, monotonic_ns().saturating_add(PAUSE_NS));
+            }
+            let mut words = [halves(task, mutex.get().into()), 0];
+            if self.commands.call(Command::Lock, &mut words).is_err() {
+                return;
+            }
+            match words[1] as u32 {
+                request::HOLDS => return,
+                request::SPINS => {
+                    while u64::from(self.holders.holder(mutex)) != task && self.open.get() != OPEN {
+                        pause();
+                    }
+                    return;
+                }
+                _ => yield_now(),
+            }
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! The BPF programs: loading them, calling them, and reading the memory that is shared with them. `kernel/`
-//! knows the meaning of the words. `commands.rs` calls their commands, `ring.rs` reads their events in other threads, `log.rs`
-//! captures messages of the loading.
+//! knows the meaning of the words. `commands.rs` calls their commands, `ring.rs` reads their events in other threads,
+//! `holders.rs` reads who holds each mutex, `log.rs` captures messages of the loading.
 
 mod commands;
+mod holders;
 mod log;
 mod ring;
 
 pub(crate) use commands::{Command, Commands};
+pub(crate) use holders::MutexHolders;
 pub(crate) use ring::{EventReader, EventRing, TickNotifier};
 
 use std::cell::RefCell;
@@ -190,6 +192,15 @@ impl Loaded {
     /// If there are no file descriptors left.
     pub(crate) fn commands(&self) -> io::Result<Commands> {
         Commands::new(self.skel.progs.command.as_fd())
+    }
+
+    /// Who holds each mutex.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub(crate) fn mutex_holders(&self) -> io::Result<MutexHolders> {
+        let map = MapHandle::try_from(&self.skel.maps.bss).map_err(io::Error::other)?;
+        MutexHolders::new(map.as_fd())
     }
 
     /// The events since the last call, one after the other, as bytes.

@@ -61,6 +61,7 @@ impl EventTranslator {
         let pending = Pending {
             job,
             release,
+            deadline: release,
             is_known: false,
         };
         match task_state.present {
@@ -105,9 +106,12 @@ impl EventTranslator {
     ) {
         let Pending { job, release, .. } = pending;
         let task_state = &mut self.tasks[job.task.index()];
-        task_state.pending.push_back(pending);
         let [.., relative] = task_state.attributes;
         let deadline = release + relative;
+        task_state.pending.push_back(Pending {
+            deadline,
+            ..pending
+        });
         self.record(at, RecordKind::Released { job, deadline }, recorder);
     }
 

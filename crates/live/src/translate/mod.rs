@@ -8,6 +8,7 @@
 
 mod cpus;
 mod jobs;
+mod mutexes;
 mod observed;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub use observed::{Activity, Observed};
 struct Pending {
     job: JobId,
     release: Instant,
+    deadline: Instant,
     /// Whether it was ready once.
     is_known: bool,
 }
@@ -342,6 +344,11 @@ impl EventTranslator {
                 };
                 self.record(at, kind, recorder);
             }
+            Kind::Locked | Kind::Unlocked | Kind::AwaitsMutex | Kind::Spins => {
+                self.decisions += 1;
+                self.take_mutex_event(at, event, id, recorder);
+            }
+            Kind::RankPriority | Kind::RankDeadline => self.rank(at, event, id, recorder),
             Kind::Running => self.running(at, event, id, recorder),
             Kind::Stopped => self.stopped(at, event, id, recorder),
             Kind::Entered => self.enter(at, event, id, recorder),

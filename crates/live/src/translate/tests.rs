@@ -1,3 +1,5 @@
+mod mutexes;
+
 use shiftwork_model::{
     Affinity, Arrival, CpuId, Invariant, OnOverrun, Order, RandomStream, Record, Task, TaskSet,
 };

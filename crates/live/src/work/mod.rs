@@ -12,7 +12,7 @@ mod workers;
 pub(crate) use jobs::Jobs;
 pub(crate) use workers::{Ending, Worker, Workers};
 
-use shiftwork_model::TaskId;
+use shiftwork_model::{ResourceId, TaskId};
 
 use crate::sys::word::Word;
 
@@ -31,6 +31,15 @@ pub struct Target {
     pub place: u8,
 }
 
+/// What a job does to others at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Effects<'a> {
+    /// The mutexes that it unlocks.
+    pub unlocks: &'a [ResourceId],
+    /// The tasks that it triggers.
+    pub triggers: &'a [Target],
+}
+
 /// Where a thread waits between its jobs.
 ///
 /// The machine behind it decides when a job may run; no thread polls a clock.
@@ -40,16 +49,20 @@ pub trait JobBarrier: Send + Sync {
     /// machine holds the thread back by other means.
     fn first_job(&self, _task: TaskId, _release_ns: u64) {}
 
-    /// The calling thread's job is finished, which triggers these tasks, and the task's next is released at `release_ns` of the
+    /// The calling thread's job is finished, with these effects, and the task's next is released at `release_ns` of the
     /// monotonic clock, or with [`ON_TRIGGER_NS`] by a trigger. Returns when that job runs, or when the run is over.
-    fn next_job(&self, task: TaskId, release_ns: u64, triggers: &[Target]);
+    fn next_job(&self, task: TaskId, release_ns: u64, effects: Effects<'_>);
 
-    /// The calling thread's job is finished, which triggers these tasks, and the task releases no more. Returns at once; the
-    /// thread ends.
-    fn last_job(&self, task: TaskId, triggers: &[Target]);
+    /// The calling thread's job is finished, with these effects, and the task releases no more. Returns at once; the thread
+    /// ends.
+    fn last_job(&self, task: TaskId, effects: Effects<'_>);
 
-    /// The calling thread's job triggers these tasks and goes on.
-    fn trigger(&self, task: TaskId, triggers: &[Target]);
+    /// The calling thread's job has these effects and goes on.
+    fn affect(&self, task: TaskId, effects: Effects<'_>);
+
+    /// The calling thread's job locks the mutex. Returns when it runs with it, or when the run is over. A machine that
+    /// refuses mutexes before a run does not implement this.
+    fn lock(&self, _task: TaskId, _mutex: ResourceId) {}
 
     /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later,
     /// when the job runs again, or when the run is over: `state` is not `going` then. A machine that does not

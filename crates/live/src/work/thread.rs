@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use rustix::thread::Pid;
+use shiftwork_kernel_core::UNLOCKS_MAX;
 use shiftwork_machine::Step;
-use shiftwork_model::{CpuSet, Instant, TaskId};
+use shiftwork_model::{CpuSet, Instant, ResourceId, TaskId};
 
 use super::burn::{Burner, Burnt};
 use super::jobs::{Jobs, PlannedJob};
-use super::{JobBarrier, ON_TRIGGER_NS, TRIGGERS, Target};
+use super::{Effects, JobBarrier, ON_TRIGGER_NS, TRIGGERS, Target};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory::touch_stack;
 use crate::sys::thread::{Class, own_id, set_affinity, set_class, set_exact_timers};
@@ -85,7 +86,7 @@ impl TaskThread {
             release.unwrap_or(ON_TRIGGER_NS)
         };
         let first_ns = release_ns(&job);
-        let mut triggers = Vec::with_capacity(TRIGGERS);
+        let mut collected = Collected::new();
         if self.enters_later {
             // Until then the thread is ordinary, and no machine holds it back.
             self.run_state.phase.wait_until(RUNNING, first_ns);
@@ -95,33 +96,34 @@ impl TaskThread {
         }
         self.job_barrier.first_job(self.id, first_ns);
         while self.run_state.is_running() {
-            self.do_job(job, origin_ns, &mut burner, &mut triggers);
-            triggers.extend_from_slice(&self.at_completion);
+            self.do_job(job, origin_ns, &mut burner, &mut collected);
+            collected.triggers.extend_from_slice(&self.at_completion);
             if !self.run_state.is_running() {
                 return;
             }
             let now = Instant::from_ns(monotonic_ns().saturating_sub(origin_ns));
             let Some(next) = self.jobs.next(now) else {
-                self.job_barrier.last_job(self.id, &triggers);
+                self.job_barrier.last_job(self.id, collected.effects());
                 return;
             };
             job = next;
             let release_ns = release_ns(&job);
-            self.job_barrier.next_job(self.id, release_ns, &triggers);
-            triggers.clear();
+            let effects = collected.effects();
+            self.job_barrier.next_job(self.id, release_ns, effects);
+            collected.clear();
         }
     }
 
-    /// Executes, sleeps and triggers as the job asks for; returns early if the run is over or the task leaves.
+    /// Executes, sleeps, locks and triggers as the job asks for; returns early if the run is over or the task leaves.
     ///
-    /// What it triggers at one instant it triggers by one call: between two, what the first releases might take its CPU. What it
-    /// triggers at its end is left in `triggers`.
+    /// What it does to others at one instant it does by one call: between two, what the first makes ready might take its CPU.
+    /// What it does to them at its end is left in `collected`.
     fn do_job(
         &self,
         job: PlannedJob,
         origin_ns: u64,
         burner: &mut Burner,
-        triggers: &mut Vec<Target>,
+        collected: &mut Collected,
     ) {
         let until_ns = origin_ns.saturating_add(job.until.as_ns());
         let phase = &self.run_state.phase;
@@ -136,14 +138,19 @@ impl TaskThread {
             match step {
                 Step::Sleep(span) => {
                     let end_ns = monotonic_ns().saturating_add(span.as_ns());
-                    self.trigger(triggers);
+                    self.affect(collected);
                     self.sleep(end_ns.min(until_ns));
                 }
-                Step::Trigger(task) => triggers.extend(self.target(task)),
-                Step::Lock(_) | Step::Unlock(_) | Step::Complete => {}
+                Step::Trigger(task) => collected.triggers.extend(self.target(task)),
+                Step::Unlock(mutex) => collected.unlocks.push(mutex),
+                Step::Lock(mutex) => {
+                    self.affect(collected);
+                    self.job_barrier.lock(self.id, mutex);
+                }
+                Step::Complete => {}
             }
             if !run.is_zero() {
-                self.trigger(triggers);
+                self.affect(collected);
             }
             burnt = burner.burn(run.as_ns(), phase, RUNNING, until_ns);
         }
@@ -154,16 +161,47 @@ impl TaskThread {
         within.find(|target| target.task == task).copied()
     }
 
-    fn trigger(&self, triggers: &mut Vec<Target>) {
-        if !triggers.is_empty() {
-            self.job_barrier.trigger(self.id, triggers);
-            triggers.clear();
+    fn affect(&self, collected: &mut Collected) {
+        if !collected.is_empty() {
+            self.job_barrier.affect(self.id, collected.effects());
+            collected.clear();
         }
     }
 
     fn sleep(&self, until_ns: u64) {
         let phase = &self.run_state.phase;
         self.job_barrier.suspend(self.id, until_ns, phase, RUNNING);
+    }
+}
+
+/// The effects of a job that are due. Allocates nothing after [`new`](Self::new): more have been refused.
+struct Collected {
+    unlocks: Vec<ResourceId>,
+    triggers: Vec<Target>,
+}
+
+impl Collected {
+    fn new() -> Self {
+        Self {
+            unlocks: Vec::with_capacity(UNLOCKS_MAX),
+            triggers: Vec::with_capacity(TRIGGERS),
+        }
+    }
+
+    fn effects(&self) -> Effects<'_> {
+        Effects {
+            unlocks: &self.unlocks,
+            triggers: &self.triggers,
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.unlocks.is_empty() && self.triggers.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.unlocks.clear();
+        self.triggers.clear();
     }
 }
 

@@ -16,8 +16,10 @@ pub(crate) enum Command {
     Settle,
     FirstJob,
     NextJob,
-    Trigger,
+    Affect,
     SetTriggers,
+    Lock,
+    SetMutex,
     Dismiss,
     Approve,
     SetPriority,
@@ -33,7 +35,7 @@ pub(crate) enum Command {
 }
 
 /// Words of `struct sw_command`: the arguments, and the number of the command.
-const CALL_WORDS: usize = 7;
+const CALL_WORDS: usize = 8;
 
 /// The program that has all commands. Any thread may call them.
 #[derive(Clone, Debug)]
@@ -106,8 +108,10 @@ mod tests {
             Command::Settle,
             Command::FirstJob,
             Command::NextJob,
-            Command::Trigger,
+            Command::Affect,
             Command::SetTriggers,
+            Command::Lock,
+            Command::SetMutex,
             Command::Dismiss,
             Command::Approve,
             Command::SetPriority,

@@ -10,6 +10,7 @@ use super::*;
 use crate::sys::clock::thread_cpu_ns;
 use crate::sys::thread::{affinity, own_id};
 use crate::sys::word::Word;
+use crate::work::Effects;
 
 const MS: fn(u64) -> Span = Span::from_ms;
 
@@ -41,16 +42,16 @@ impl TimedBarrier {
 }
 
 impl JobBarrier for TimedBarrier {
-    fn next_job(&self, task: TaskId, release_ns: u64, _: &[Target]) {
+    fn next_job(&self, task: TaskId, release_ns: u64, _: Effects<'_>) {
         self.log(task, Some(release_ns));
         sleep_until(release_ns).unwrap();
     }
 
-    fn last_job(&self, task: TaskId, _: &[Target]) {
+    fn last_job(&self, task: TaskId, _: Effects<'_>) {
         self.log(task, None);
     }
 
-    fn trigger(&self, _: TaskId, _: &[Target]) {}
+    fn affect(&self, _: TaskId, _: Effects<'_>) {}
 }
 
 /// A CPU that this test may use; CPU 0 of every file.
@@ -245,14 +246,14 @@ struct ClosedBarrier {
 }
 
 impl JobBarrier for ClosedBarrier {
-    fn next_job(&self, _: TaskId, _: u64, _: &[Target]) {
+    fn next_job(&self, _: TaskId, _: u64, _: Effects<'_>) {
         self.entered.store(true, Ordering::Release);
         self.state.wait_while(0);
     }
 
-    fn last_job(&self, _: TaskId, _: &[Target]) {}
+    fn last_job(&self, _: TaskId, _: Effects<'_>) {}
 
-    fn trigger(&self, _: TaskId, _: &[Target]) {}
+    fn affect(&self, _: TaskId, _: Effects<'_>) {}
 }
 
 #[test]
