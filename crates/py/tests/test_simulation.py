@@ -261,3 +261,14 @@ def test_protocol_of_a_mutex_bounds_priority_inversion() -> None:
         return response.max
 
     assert [longest(name) for name in ("none", "inheritance", "ceiling")] == [13_000_000, 4_000_000, 4_000_000]
+
+
+def test_time_in_which_jobs_spin_is_counted() -> None:
+    section = [{"lock": "queue"}, {"run": "3ms"}, {"unlock": "queue"}]
+    tasks = [
+        sw.Task("writer", "3ms", "20ms", affinity="0", work={"phases": section}),
+        sw.Task("reader", "3ms", "20ms", affinity="1", offset="1ms", work={"phases": section}),
+    ]
+    queue = {"name": "queue", "protocol": "spin"}
+    run = sw.simulate(sw.TaskSet(tasks, cpus=2, resources=[queue]), "p-fp", "40ms")
+    assert [task.spinning_ns for task in run.tasks] == [0, 4_000_000]

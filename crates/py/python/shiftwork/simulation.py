@@ -56,6 +56,8 @@ class TaskStatistics:
     preemptions: int
     migrations: int
     shifts: int
+    #: For how long its jobs spun for mutexes.
+    spinning_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ def _statistics(found: dict[str, Any]) -> TaskStatistics:
     counts = ("name", "jobs", "completed", "misses", "preemptions", "migrations", "shifts")
     return TaskStatistics(
         **{key: found[key] for key in counts},
+        spinning_ns=found.get("spinning_ns", 0),
         response_ns=None if response is None else Response(**response),
         tardiness_ns=None if tardiness is None else Tardiness(**tardiness),
     )
