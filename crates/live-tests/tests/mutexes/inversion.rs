@@ -18,6 +18,7 @@ use shiftwork_model::{CpuSet, Protocol, Record, RecordKind, Span, TaskId, TaskSe
 
 use crate::command::{on_three_cpus, run_with_trace};
 use crate::deadline::work::{bind, burn, enter, now_ns, sleep_until};
+use crate::long;
 
 const fn ms(ms: u64) -> Span {
     Span::from_ms(ms)
@@ -65,7 +66,8 @@ work = { phases = [{ lock = "bus" }, { run = "1ms" }, { unlock = "bus" }] }
 /// How long the urgent job takes, by how the mutex is shared and what computes in between.
 pub fn priority_inversion_is_bounded_as_under_sched_fifo() -> Result<(), String> {
     crate::deadline::allow_affinities()?;
-    for (name, is_bounded, response) in WAYS {
+    let count = if long() { WAYS.len() } else { OFTEN };
+    for &(name, is_bounded, response) in &WAYS[..count] {
         let [short, long] = BETWEEN;
         let (short, long) = (response(short)?, response(long)?);
         println!("{name}: {short} and {long}");
@@ -86,10 +88,6 @@ const WAYS: [(&str, bool, Response); 8] = [
     ("inheritance", true, |between| {
         run(Protocol::Inheritance, between)
     }),
-    ("ceiling", true, |between| run(Protocol::Ceiling, between)),
-    ("non-preemptive", true, |between| {
-        run(Protocol::NonPreemptive, between)
-    }),
     ("SCHED_FIFO, plain", false, |between| {
         threads(become_fifo, false, between)
     }),
@@ -102,7 +100,14 @@ const WAYS: [(&str, bool, Response); 8] = [
     ("SCHED_DEADLINE, inheritance", false, |between| {
         threads(become_deadline, true, between)
     }),
+    ("ceiling", true, |between| run(Protocol::Ceiling, between)),
+    ("non-preemptive", true, |between| {
+        run(Protocol::NonPreemptive, between)
+    }),
 ];
+
+/// So many of them without `SHIFTWORK_LONG`.
+const OFTEN: usize = 6;
 
 /// In the kernel machine.
 fn run(protocol: Protocol, between: Span) -> Result<Span, String> {
