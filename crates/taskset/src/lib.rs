@@ -27,7 +27,7 @@ pub mod study;
 mod tree;
 
 pub use error::TasksetError;
-pub use file::{read, read_in, write};
+pub use file::{Comments, read, read_in, write, write_with_comments};
 pub use keys::Environment;
 pub use kind::Kind;
 pub use place::Place;

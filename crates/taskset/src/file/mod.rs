@@ -21,7 +21,7 @@ use crate::tree::{Source, Table, Value};
 
 pub(crate) use platform::{SETS, read_cpu_count};
 use resource::Resources;
-pub use write::write;
+pub use write::{Comments, write, write_with_comments};
 
 /// The keys of a task-set file.
 pub(crate) static KEYS: [Key; 7] = [

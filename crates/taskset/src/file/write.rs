@@ -13,7 +13,29 @@ use shiftwork_model::{
 /// that the task set is one that a file can describe: nothing zero that must not be, every CPU on
 /// the platform, actions by time.
 pub fn write(set: &TaskSet) -> String {
+    write_with_comments(set, &Comments::default())
+}
+
+/// Comments of a task-set file: texts without `#`, each on a line of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Comments {
+    /// Before everything else.
+    pub head: Vec<String>,
+    /// Below the header of each task, by its index; a task beyond the end has none.
+    pub tasks: Vec<Vec<String>>,
+    /// Below the header of each chain, by its index; a chain beyond the end has none.
+    pub chains: Vec<Vec<String>>,
+    /// After everything else.
+    pub tail: Vec<String>,
+}
+
+/// As [`write()`], with comments, which do not change what the file means.
+pub fn write_with_comments(set: &TaskSet, comments: &Comments) -> String {
     let mut out = String::new();
+    write_comments(&mut out, &comments.head);
+    if !comments.head.is_empty() {
+        out.push('\n');
+    }
     if !set.name.is_empty() {
         line(&mut out, "name", &quoted(&set.name));
         out.push('\n');
@@ -23,16 +45,39 @@ pub fn write(set: &TaskSet) -> String {
     for resource in &set.resources {
         write_resource(&mut out, resource);
     }
-    for task in &set.tasks {
+    let of = |all: &[Vec<String>], index| all.get(index).cloned().unwrap_or_default();
+    for (index, task) in set.tasks.iter().enumerate() {
+        out.push_str("\n[[task]]\n");
+        write_comments(&mut out, &of(&comments.tasks, index));
         write_task(&mut out, task, set);
     }
-    for chain in &set.chains {
+    for (index, chain) in set.chains.iter().enumerate() {
+        out.push_str("\n[[chain]]\n");
+        write_comments(&mut out, &of(&comments.chains, index));
         write_chain(&mut out, chain, set);
     }
     for action in &set.actions {
         write_action(&mut out, action, set);
     }
+    if !comments.tail.is_empty() {
+        out.push('\n');
+        write_comments(&mut out, &comments.tail);
+    }
     out
+}
+
+/// Each text as one comment, or several where it has line breaks. Other control characters are not permitted in comments
+/// of TOML, and are replaced.
+fn write_comments(out: &mut String, comments: &[String]) {
+    for text in comments.iter().flat_map(|comment| comment.split('\n')) {
+        let shown = |character: char| match character.is_control() {
+            true => char::REPLACEMENT_CHARACTER,
+            false => character,
+        };
+        let text: String = text.chars().map(shown).collect();
+        out.push_str(format!("# {text}").trim_end());
+        out.push('\n');
+    }
 }
 
 /// A text as a TOML string on one line.
@@ -174,7 +219,6 @@ fn write_resource(out: &mut String, resource: &Resource) {
 
 fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
     let platform = &set.platform;
-    out.push_str("\n[[task]]\n");
     line(out, "name", &quoted(&task.name));
     line(out, "cost", &span(task.cost));
     match task.trigger() {
@@ -254,7 +298,6 @@ fn phase(phase: &Phase, set: &TaskSet) -> String {
 }
 
 fn write_chain(out: &mut String, chain: &Chain, set: &TaskSet) {
-    out.push_str("\n[[chain]]\n");
     line(out, "name", &quoted(&chain.name));
     let tasks = list(&chain.tasks, |id| quoted(&set.tasks[id.index()].name));
     line(out, "tasks", &tasks);
@@ -311,4 +354,46 @@ fn write_action(out: &mut String, action: &Action, set: &TaskSet) {
         Change::SetReserve(share) => ("set-reserve", share.to_string()),
     };
     line(out, key, &value);
+}
+
+#[cfg(test)]
+mod tests {
+    use shiftwork_model::CpuId;
+
+    use super::*;
+
+    #[test]
+    fn comments_leave_the_task_set_as_it_is() {
+        let task = |name| {
+            Task::periodic(
+                name,
+                Span::from_ms(1),
+                Span::from_ms(5),
+                Affinity::pinned(CpuId::from_index(0)),
+            )
+        };
+        let mut set = TaskSet::new("commented", 1, vec![task("a"), task("b")]);
+        set.chains.push(Chain {
+            name: "a to b".to_owned(),
+            tasks: set.iter().map(|(id, _)| id).collect(),
+            reaction: None,
+            age: None,
+            latency: None,
+        });
+        let hostile = "a\n[platform]\r\nb\u{1b}[0m".to_owned();
+        let comments = Comments {
+            head: vec![hostile.clone()],
+            tasks: vec![Vec::new(), vec!["of b".to_owned()]],
+            chains: vec![vec![hostile]],
+            tail: vec![String::new(), "end".to_owned()],
+        };
+        let text = write_with_comments(&set, &comments);
+        assert_eq!(super::super::read(&text).as_ref(), Ok(&set), "{text}");
+        assert!(
+            text.contains("\n[[task]]\n# of b\nname = \"b\"\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\n\n#\n# end\n"), "{text}");
+        assert_eq!(super::super::read(&write(&set)), Ok(set));
+    }
 }
