@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "policy",
         ],
     ),
+    ("observe", &["model", "taskset"]),
     ("queue", &[]),
     (
         "study",
@@ -85,6 +86,7 @@ const ALL_LIBRARIES: &[&str] = &[
     "live",
     "machine",
     "model",
+    "observe",
     "policy",
     "queue",
     "report",

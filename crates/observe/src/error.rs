@@ -1,0 +1,105 @@
+//! Why a process cannot be observed.
+
+use std::fmt;
+use std::io;
+
+/// Why a process cannot be observed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ObserveError {
+    /// There is no such process.
+    NoProcess {
+        /// Its number.
+        process: u32,
+    },
+    /// The number is that of a thread which is not the main thread of its process.
+    NotMainThread {
+        /// The thread.
+        thread: u32,
+        /// Its process.
+        process: u32,
+    },
+    /// The process has no thread of this name.
+    NoThread {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        names: Vec<String>,
+    },
+    /// The kernel's trace may not be used.
+    NotPermitted {
+        /// What was refused.
+        path: String,
+    },
+    /// The kernel's trace is not there.
+    NoTracefs,
+    /// This process is in a container: the trace has other numbers of threads.
+    OtherNumbers,
+    /// The kernel reports no counters of threads.
+    NoCounters {
+        /// The file that is missing.
+        path: String,
+    },
+    /// A file of the kernel's trace failed.
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl ObserveError {
+    /// Whether another command line helps, rather than another machine or user.
+    pub const fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Self::NoProcess { .. } | Self::NotMainThread { .. } | Self::NoThread { .. }
+        )
+    }
+}
+
+/// What `--sampled` does where the trace cannot be had.
+const SAMPLED: &str = "`--sampled` needs neither, but finds mean values only and no triggers";
+
+impl fmt::Display for ObserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProcess { process } => {
+                write!(
+                    f,
+                    "there is no process {process}; `pgrep NAME` finds one by its name"
+                )
+            }
+            Self::NotMainThread { thread, process } => write!(
+                f,
+                "{thread} is a thread of process {process}; name the process"
+            ),
+            Self::NoThread { name, names } => write!(
+                f,
+                "the process has no thread named `{name}`; it has {}",
+                names.join(", ")
+            ),
+            Self::NotPermitted { path } => write!(
+                f,
+                "{path}: permission denied; reading the kernel's trace takes root (`sudo`), outside of containers; {SAMPLED}"
+            ),
+            Self::NoTracefs => write!(
+                f,
+                "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`; {SAMPLED}"
+            ),
+            Self::OtherNumbers => write!(
+                f,
+                "this process is in a container, and the kernel's trace has the machine's own thread numbers; run it outside, \
+                 with the number that the process has there; {SAMPLED}"
+            ),
+            Self::NoCounters { path } => write!(
+                f,
+                "{path} cannot be read; a kernel with CONFIG_SCHED_INFO is needed"
+            ),
+            Self::File { path, error } => write!(f, "{path}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ObserveError {}

@@ -1,0 +1,37 @@
+//! From a running program to a task set.
+//!
+//! This crate owns what is found out about the threads of a process from outside, without changing how they are
+//! scheduled: their jobs, what these cost, how far apart they are, and which thread wakes which; and the task-set file
+//! that is proposed. It must never load a scheduler or change a thread, and it leaves nothing behind in the kernel.
+//!
+//! ```text
+//! tracefs.rs ─ lines ── trace_line.rs ──> Recording ── jobs.rs, grouping.rs ──> jobs of each thread ── measure.rs, wakeups.rs ──┐
+//! sampling.rs ────────────────────────────────────────────────────────────────── ThreadMeasurement <──────────────┘
+//!                                                                                       └── proposal.rs ──> Proposal
+//! ```
+//!
+//! Everything to the right of [`Recording`] is a function of its input. Start reading at [`Event`], then [`measure`].
+
+mod error;
+mod event;
+mod grouping;
+mod jobs;
+mod measure;
+mod process;
+mod proposal;
+mod sampling;
+mod statistics;
+mod trace_line;
+mod tracefs;
+mod wakeups;
+
+pub use error::ObserveError;
+pub use event::{Event, EventKind, Recording, SwitchedOut, Thread, Waker};
+pub use measure::{Activity, JOBS_MIN, Measurement, Source, ThreadMeasurement, measure};
+pub use process::check_process;
+pub use proposal::{LeftOut, Options, Proposal, Selection, check_names, propose, summary};
+pub use sampling::Sampling;
+pub use statistics::{Costs, Distances, Percentile};
+pub use trace_line::{Line, TraceEvent, TraceLine, TraceLineError, parse};
+pub use tracefs::TraceSession;
+pub use wakeups::{Path, Relation, WakerShare, Within};

@@ -1,0 +1,352 @@
+//! The kernel's trace of a process: an instance of its own below tracefs, which disturbs no other trace.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use shiftwork_model::{Instant, Span};
+
+use crate::error::ObserveError;
+use crate::event::{Event, EventKind, Recording, Thread, Waker};
+use crate::process::{ThreadFacts, now, thread, thread_ids, threads};
+use crate::trace_line::{Line, TraceEvent, TraceLine, parse};
+
+/// Where tracefs may be mounted.
+const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// Before the number of the process that made an instance.
+const PREFIX: &str = "shiftwork-init-";
+
+/// Room for events of all CPUs together, in KiB; an event takes some 100 bytes.
+const BUFFERS_KIB: usize = 65_536;
+/// Room for those of one CPU, in KiB: no less, and no more.
+const BUFFER_KIB: (usize, usize) = (256, 4_096);
+
+/// Options that change the form of lines, as it is read here. Kernels that do not know one have no such form.
+const FORM: [(&str, &str); 9] = [
+    ("irq-info", "1"),
+    ("context-info", "1"),
+    ("latency-format", "0"),
+    ("record-tgid", "0"),
+    ("raw", "0"),
+    ("hex", "0"),
+    ("bin", "0"),
+    ("fields", "0"),
+    // Threads that the process creates are traced, too.
+    ("event-fork", "1"),
+];
+
+/// The namespace of the machine's own process numbers, which is the same in every kernel.
+const MACHINE_NUMBERS: &str = "pid:[4026531836]";
+
+/// Traces a process until it is dropped, which removes everything from the kernel.
+pub struct TraceSession {
+    process: u32,
+    folder: PathBuf,
+    pipe: Option<File>,
+    /// The end of what was read, without the end of its line.
+    rest: Vec<u8>,
+    threads: BTreeMap<u32, Known>,
+    from: Instant,
+    events: Vec<Event>,
+    /// When the latest event of each CPU was, and since when events of it are lost.
+    cpus: BTreeMap<usize, (Instant, Option<Instant>)>,
+    gaps: Vec<(Instant, Instant)>,
+    unreadable: u64,
+}
+
+/// A thread of the process.
+struct Known {
+    facts: ThreadFacts,
+    /// CPU time when the recording began, or when the thread did.
+    began_ns: Option<u64>,
+    /// Whether it had not ended when it was last looked at.
+    is_there: bool,
+}
+
+impl TraceSession {
+    /// Begins to trace the process.
+    ///
+    /// # Errors
+    /// If there is no such process, or the kernel's trace may not be used.
+    pub fn begin(process: u32) -> Result<Self, ObserveError> {
+        crate::process::check_process(process)?;
+        let instances = instances()?;
+        let own = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        if !own.as_os_str().is_empty() && own != Path::new(MACHINE_NUMBERS) {
+            return Err(ObserveError::OtherNumbers);
+        }
+        remove_stale(&instances);
+        let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
+        // From here on dropping it removes the folder.
+        let mut session = Self {
+            process,
+            folder,
+            pipe: None,
+            rest: Vec::new(),
+            threads: BTreeMap::new(),
+            from: Instant::ZERO,
+            events: Vec::new(),
+            cpus: BTreeMap::new(),
+            gaps: Vec::new(),
+            unreadable: 0,
+        };
+        session.prepare()?;
+        Ok(session)
+    }
+
+    fn prepare(&mut self) -> Result<(), ObserveError> {
+        self.write("tracing_on", "0")?;
+        self.write("trace_clock", "mono")?;
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let (least, most) = BUFFER_KIB;
+        let room = (BUFFERS_KIB / cpus).clamp(least, most);
+        self.write("buffer_size_kb", &room.to_string())?;
+        for (option, value) in FORM {
+            let _ = self.write(&format!("options/{option}"), value);
+        }
+        let pipe = self.folder.join("trace_pipe");
+        let mut options = OpenOptions::new();
+        let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+        let opened = options.read(true).custom_flags(nonblocking).open(&pipe);
+        self.pipe = Some(opened.map_err(|error| failed(&pipe, error))?);
+        self.follow(&thread_ids(self.process))?;
+        for event in ["sched_switch", "sched_waking"] {
+            self.write(&format!("events/sched/{event}/enable"), "1")?;
+        }
+        self.write("tracing_on", "1")?;
+        self.from = now();
+        for (id, facts) in threads(self.process) {
+            let began_ns = facts.cpu_ns;
+            let is_there = true;
+            self.threads.insert(
+                id,
+                Known {
+                    facts,
+                    began_ns,
+                    is_there,
+                },
+            );
+        }
+        let ids: Vec<u32> = self.threads.keys().copied().collect();
+        self.follow(&ids)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), ObserveError> {
+        let path = self.folder.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, error))
+    }
+
+    /// Traces these threads, too.
+    fn follow(&self, ids: &[u32]) -> Result<(), ObserveError> {
+        let path = self.folder.join("set_event_pid");
+        let mut text = String::new();
+        for id in ids {
+            text.push_str(&format!("{id} "));
+        }
+        // What is written with truncation replaces what there was.
+        let opened = OpenOptions::new().append(true).open(&path);
+        let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| failed(&path, error))
+    }
+
+    /// How long it has traced.
+    pub fn elapsed(&self) -> Span {
+        now().late_since(self.from)
+    }
+
+    /// The names of the threads.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.threads.values().map(|it| it.facts.name.as_str())
+    }
+
+    /// Takes what was traced since the last time, and returns whether the process is still there. To be called several
+    /// times a second: the kernel has room for that long.
+    ///
+    /// # Errors
+    /// If the trace cannot be read.
+    pub fn poll(&mut self) -> Result<bool, ObserveError> {
+        let ids = thread_ids(self.process);
+        let new: Vec<u32> = ids
+            .iter()
+            .copied()
+            .filter(|id| !self.threads.contains_key(id))
+            .collect();
+        for &id in &new {
+            if let Some(facts) = thread(self.process, id) {
+                let known = Known {
+                    facts,
+                    began_ns: Some(0),
+                    is_there: true,
+                };
+                self.threads.insert(id, known);
+            }
+        }
+        if !new.is_empty() {
+            self.follow(&new)?;
+        }
+        self.read()?;
+        // The main thread may have ended before the others.
+        let is_alive = |id: &u32| thread(self.process, *id).is_some();
+        Ok(ids.contains(&self.process) && is_alive(&self.process) || ids.iter().any(is_alive))
+    }
+
+    fn read(&mut self) -> Result<(), ObserveError> {
+        const ROOM: usize = 1 << 16;
+        let path = self.folder.join("trace_pipe");
+        let mut buffer = vec![0; ROOM];
+        loop {
+            let Some(pipe) = &mut self.pipe else {
+                return Ok(());
+            };
+            match pipe.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => {
+                    self.rest.extend(&buffer[..length]);
+                    self.take_lines();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(&path, error)),
+            }
+        }
+    }
+
+    fn take_lines(&mut self) {
+        let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else {
+            return;
+        };
+        let rest = self.rest.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.rest, rest);
+        for line in String::from_utf8_lossy(&lines).lines() {
+            match parse(line) {
+                Ok(Line::Event(event)) => self.take(event),
+                Ok(Line::Lost { cpu }) => {
+                    let from = self.from;
+                    let (last, lost) = self.cpus.entry(cpu).or_insert((from, None));
+                    lost.get_or_insert(*last);
+                }
+                Ok(Line::Other) => {}
+                Err(_) => self.unreadable += 1,
+            }
+        }
+    }
+
+    fn take(&mut self, line: TraceLine) {
+        let lost = self.cpus.insert(line.cpu, (line.at, None));
+        if let Some((_, Some(since))) = lost {
+            self.gaps.push((since, line.at));
+        }
+        let is_own = |id: u32| self.threads.contains_key(&id);
+        let kind = match line.event {
+            TraceEvent::Switch { from, out, to } if is_own(from) || is_own(to) => {
+                EventKind::Switch { from, out, to }
+            }
+            TraceEvent::Waking { thread } if is_own(thread) => EventKind::Wakeup {
+                thread,
+                by: match line.in_interrupt {
+                    true => Waker::Interrupt,
+                    false => Waker::Thread(line.thread),
+                },
+            },
+            TraceEvent::Switch { .. } | TraceEvent::Waking { .. } => return,
+        };
+        self.events.push(Event { at: line.at, kind });
+    }
+
+    /// Ends the trace, and returns what was recorded.
+    ///
+    /// # Errors
+    /// If the end of the trace cannot be read.
+    pub fn finish(mut self) -> Result<Recording, ObserveError> {
+        let until = now();
+        self.write("tracing_on", "0")?;
+        for (id, known) in &mut self.threads {
+            let facts = thread(self.process, *id);
+            known.is_there = facts.is_some();
+            if let Some(facts) = facts {
+                known.facts = facts;
+            }
+        }
+        self.read()?;
+        for (last, lost) in self.cpus.values() {
+            if lost.is_some() {
+                self.gaps.push((*last, until));
+            }
+        }
+        let mut events = std::mem::take(&mut self.events);
+        // Those of different CPUs may have been read one after the other.
+        events.sort_by_key(|event| event.at);
+        let threads = self.threads.iter().map(|(id, known)| {
+            let ended = known.facts.cpu_ns.filter(|_| known.is_there);
+            let times = known.began_ns.zip(ended);
+            let thread = Thread {
+                name: known.facts.name.clone(),
+                affinity: known.facts.affinity,
+                cpu_time: times.map(|(began, ended)| Span::from_ns(ended.saturating_sub(began))),
+            };
+            (*id, thread)
+        });
+        Ok(Recording {
+            process: self.process,
+            threads: threads.collect(),
+            from: self.from,
+            until,
+            events,
+            gaps: std::mem::take(&mut self.gaps),
+            unreadable: self.unreadable,
+        })
+    }
+}
+
+/// Nothing can be done about what cannot be removed: the next session removes it.
+impl Drop for TraceSession {
+    fn drop(&mut self) {
+        let _ = self.write("tracing_on", "0");
+        // An instance with an open file cannot be removed.
+        self.pipe = None;
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> ObserveError {
+    let path = path.display().to_string();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ObserveError::NotPermitted { path },
+        _ => ObserveError::File { path, error },
+    }
+}
+
+/// The folder of instances, wherever tracefs is mounted.
+fn instances() -> Result<PathBuf, ObserveError> {
+    for root in ROOTS {
+        let folder = Path::new(root).join("instances");
+        match fs::metadata(&folder) {
+            Ok(_) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(failed(&folder, error));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(ObserveError::NoTracefs)
+}
+
+/// Removes instances of processes that were killed. Those of processes in other containers, of which the number means
+/// nothing here, cannot be removed: they have an open file.
+fn remove_stale(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+            continue;
+        };
+        let is_own = number == std::process::id().to_string();
+        if is_own || !Path::new("/proc").join(number).exists() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
