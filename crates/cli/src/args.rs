@@ -7,6 +7,7 @@ mod convert;
 mod daemon;
 mod export;
 mod generate;
+mod init;
 mod quantities;
 mod recording;
 mod run;
@@ -26,6 +27,7 @@ pub use daemon::{
 };
 pub use export::{ExportArgs, ExportFormat};
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
+pub use init::InitArgs;
 pub use quantities::{cpu_list, size};
 pub use recording::RecordingArgs;
 pub use run::{Attention, MachineName, RunArgs};
@@ -89,6 +91,8 @@ pub enum When {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Write a first task-set file: an example, or what is measured of a running program
+    Init(InitArgs),
     /// Say what is guaranteed of a task set: feasibility, admission, every schedulability test, bounds
     Analyze(AnalyzeArgs),
     /// Simulate a task set exactly under one or more policies

@@ -18,6 +18,7 @@ use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
 use crate::verb::export::ExportOutput;
 use crate::verb::generate::GeneratedOutput;
+use crate::verb::init::InitOutput;
 use crate::verb::record::{ExplainedOutput, KeptOutput};
 use crate::verb::release::ReleaseOutput;
 use crate::verb::scenario::StepOutput;
@@ -363,6 +364,7 @@ struct TardinessOutput {
 /// A verb and the schema of one line that it prints with `--json`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("init", schema_for!(InitOutput)),
         ("analyze", schema_for!(AnalyzeOutput)),
         ("simulate", schema_for!(RunOutput)),
         ("run", schema_for!(LiveOutput)),

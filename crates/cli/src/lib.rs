@@ -52,6 +52,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
     match verb {
+        Verb::Init(args) => verb::init::run(args, console),
         Verb::Analyze(args) => verb::analyze::run(args, console),
         Verb::Simulate(args) => verb::simulate::run(args, console),
         Verb::Run(args) => verb::run::run(args, console),

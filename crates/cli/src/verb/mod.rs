@@ -11,6 +11,7 @@ pub mod exec;
 mod explained;
 pub mod export;
 pub mod generate;
+pub mod init;
 mod outputs;
 mod overheads;
 pub mod pages;

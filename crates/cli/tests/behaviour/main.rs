@@ -7,6 +7,7 @@ mod admission;
 mod daemon_config;
 mod files;
 mod generate;
+mod init;
 mod json;
 mod process;
 mod verbs;

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{folder, shiftwork, stderr, stdout};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
+    "init",
     "analyze",
     "simulate",
     "daemon",

@@ -253,6 +253,12 @@ fn outputs_of_the_other_verbs_are_valid() {
         "generate",
         &["generate", "--count", "3", "--affinities", "laminar"],
     );
+    valid_lines("init", &["init"]);
+    let own = std::process::id().to_string();
+    valid_lines(
+        "init",
+        &["init", "--pid", &own, "--sampled", "--for", "50ms"],
+    );
     valid_lines("convert", &["convert", "examples/drone/drone.json"]);
     for format in ["systemd", "chrt", "rt-app"] {
         valid_lines(
