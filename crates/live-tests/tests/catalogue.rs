@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
-    hostile, kernel, kernels, latency, mutexes, outputs, overheads, package, policies, privileges,
-    programs, record, service, standing, storms, tang, triggers, verifier,
+    hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package, policies,
+    privileges, programs, record, service, standing, storms, tang, triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -118,6 +118,7 @@ tests! {
         service::only_group_may_connect_and_only_reserve_for_own_threads,
         service::daemon_answers_on_busy_machine within 120,
         service::reload_keeps_all_reservations,
+        init::measurement_that_ends_early_keeps_what_was_measured,
         hostile::hostile_clients_do_not_disturb_others within 1_800,
         storms::storms_of_hotplug_lose_no_reservation within 7_200,
         churn::daemon_loses_no_task_under_random_events within 1_800,
@@ -170,6 +171,8 @@ tests! {
         faults::agent::cpu_goes_and_comes_back_under_an_agent,
         faults::agent::higher_classes_take_a_cpu_for_a_while_under_an_agent,
         service::program_with_measured_reservation_misses_no_deadline,
+        init::program_is_measured_and_its_task_set_is_admitted,
+        init::measurement_without_privileges_names_what_helps,
         programs::each_wait_of_a_program_ends_one_job,
         record::record_names_what_led_to_a_miss within 120,
         record::record_names_the_time_without_agent within 120,

@@ -22,6 +22,7 @@ mod emulator;
 mod faults;
 mod host;
 mod hostile;
+mod init;
 mod inside;
 mod kernel;
 mod kernels;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use shiftwork_observe::{Line, TraceEvent, TraceLine, parse};
+
 /// Where the kernel keeps its trace.
 const ROOT: &str = "/sys/kernel/tracing";
 /// Room for each CPU: about 100 bytes an event.
@@ -67,36 +69,24 @@ pub fn read(text: &str) -> Result<Vec<Switch>, String> {
                 _ => return Err(format!("events were lost: {line}")),
             }
         }
-        if line.starts_with('#') || !line.contains(": sched_switch: ") {
-            continue;
+        match parse(line).map_err(|error| error.to_string())? {
+            Line::Lost { .. } => return Err(format!("events were lost: {line}")),
+            Line::Event(TraceLine {
+                at,
+                cpu,
+                event: TraceEvent::Switch { from, to, .. },
+                ..
+            }) => switches.push(Switch {
+                at_ns: at.as_ns(),
+                cpu,
+                from,
+                to,
+            }),
+            Line::Event(_) | Line::Other => {}
         }
-        let switch = switch(line).ok_or_else(|| format!("no switch: {line}"))?;
-        switches.push(switch);
     }
     switches.sort_by_key(|switch| switch.at_ns);
     Ok(switches)
-}
-
-/// ` NAME-PID [CPU] FLAGS SECONDS.MICROSECONDS: sched_switch: KEY=VALUE… ==> KEY=VALUE…`, where names may
-/// have spaces and brackets of their own.
-fn switch(line: &str) -> Option<Switch> {
-    let (head, fields) = line.split_once(": sched_switch: ")?;
-    let (head, time) = head.rsplit_once(' ')?;
-    let (seconds, micros) = time.split_once('.')?;
-    let seconds: u64 = seconds.parse().ok()?;
-    let micros: u64 = (micros.len() == 6).then(|| micros.parse().ok())??;
-    let cpu = head.rsplit_once('[')?.1.split_once(']')?.0;
-    let (before, after) = fields.rsplit_once(" ==> ")?;
-    let number = |fields: &str, key: &str| {
-        let value = fields.rsplit_once(key)?.1;
-        value.split(' ').next()?.parse().ok()
-    };
-    Some(Switch {
-        at_ns: (seconds * 1_000_000 + micros) * 1_000,
-        cpu: cpu.parse().ok()?,
-        from: number(before, " prev_pid=")?,
-        to: number(after, " next_pid=")?,
-    })
 }
 
 /// A trace written by hand, with what names may look like.

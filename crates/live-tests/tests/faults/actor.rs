@@ -34,6 +34,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("hog", cpus) => hog(cpus),
         ("punctual", &[run_us]) => punctual(run_us),
         ("declares", []) => crate::programs::declares(),
+        ("pipeline", []) => crate::init::pipeline(),
         ("naps", &[run_us, sleep_us]) => naps(run_us, sleep_us),
         ("beats", &[run_us, period_us]) => beats(run_us, period_us),
         ("quits", &[run_us]) => quits(run_us),
