@@ -53,15 +53,11 @@ fn is_inner(job: &Job, threads: &[u32]) -> bool {
     matches!(job.waker, Waker::Thread(by) if threads.binary_search(&by).is_ok())
 }
 
-/// Whether interrupts wake the thread at regular distances, and other threads of the process in between, but less often.
+/// Whether the thread is woken from outside of the process at regular distances, as by a timer, and by other threads of the
+/// process in between, but less often.
 fn is_timed(jobs: &[Job], threads: &[u32]) -> bool {
     let inner = jobs.iter().filter(|job| is_inner(job, threads)).count();
-    let timed: Vec<Job> = jobs
-        .iter()
-        .filter(|job| job.waker == Waker::Interrupt)
-        .copied()
-        .collect();
-    if inner == 0 || inner + timed.len() < jobs.len() || timed.len() <= inner {
+    if inner == 0 || jobs.len() <= 2 * inner {
         return false;
     }
     let distances = Distances::of(&joined(jobs, threads).0);

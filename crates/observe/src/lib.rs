@@ -5,13 +5,14 @@
 //! that is proposed. It must never load a scheduler or change a thread, and it leaves nothing behind in the kernel.
 //!
 //! ```text
-//! tracefs.rs ─ lines ── trace_line.rs ──> Recording ── jobs.rs, grouping.rs ──> jobs of each thread ── measure.rs, wakeups.rs ──┐
-//! sampling.rs ────────────────────────────────────────────────────────────────── ThreadMeasurement <──────────────┘
-//!                                                                                       └── proposal.rs ──> Proposal
+//! tracefs.rs -> collector.rs, trace_line.rs -> Recording -> jobs.rs, grouping.rs -> wakeups.rs, measure.rs -> Measurement
+//! sampling.rs ---------------------------------------------------------------------------------------------> Measurement
+//! Measurement -> proposal.rs -> Proposal
 //! ```
 //!
-//! Everything to the right of [`Recording`] is a function of its input. Start reading at [`Event`], then [`measure`].
+//! Everything from [`Recording`] on is a function of its input. Start reading at [`Event`], then [`measure`].
 
+mod collector;
 mod error;
 mod event;
 mod grouping;

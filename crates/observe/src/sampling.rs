@@ -122,6 +122,11 @@ impl Sampling {
         now().late_since(self.from)
     }
 
+    /// How long to wait until counters are read again, so that it takes a few percent of a CPU.
+    pub fn interval(&self) -> Span {
+        Span::from_ms((self.threads.len() as u64).clamp(2, 200))
+    }
+
     /// The names of the threads.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.threads.values().map(|it| it.facts.name.as_str())

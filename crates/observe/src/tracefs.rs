@@ -7,12 +7,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use shiftwork_model::{Instant, Span};
+use shiftwork_model::Span;
 
+use crate::collector::Collector;
 use crate::error::ObserveError;
-use crate::event::{Event, EventKind, Recording, Thread, Waker};
+use crate::event::{Recording, Thread};
 use crate::process::{ThreadFacts, now, thread, thread_ids, threads};
-use crate::trace_line::{Line, TraceEvent, TraceLine, parse};
 
 /// Where tracefs may be mounted.
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -47,15 +47,8 @@ pub struct TraceSession {
     process: u32,
     folder: PathBuf,
     pipe: Option<File>,
-    /// The end of what was read, without the end of its line.
-    rest: Vec<u8>,
     threads: BTreeMap<u32, Known>,
-    from: Instant,
-    events: Vec<Event>,
-    /// When the latest event of each CPU was, and since when events of it are lost.
-    cpus: BTreeMap<usize, (Instant, Option<Instant>)>,
-    gaps: Vec<(Instant, Instant)>,
-    unreadable: u64,
+    collected: Collector,
 }
 
 /// A thread of the process.
@@ -87,13 +80,8 @@ impl TraceSession {
             process,
             folder,
             pipe: None,
-            rest: Vec::new(),
             threads: BTreeMap::new(),
-            from: Instant::ZERO,
-            events: Vec::new(),
-            cpus: BTreeMap::new(),
-            gaps: Vec::new(),
-            unreadable: 0,
+            collected: Collector::new(now()),
         };
         session.prepare()?;
         Ok(session)
@@ -102,7 +90,8 @@ impl TraceSession {
     fn prepare(&mut self) -> Result<(), ObserveError> {
         self.write("tracing_on", "0")?;
         self.write("trace_clock", "mono")?;
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpus =
+            fs::read_dir(self.folder.join("per_cpu")).map_or(1, |entries| entries.count().max(1));
         let (least, most) = BUFFER_KIB;
         let room = (BUFFERS_KIB / cpus).clamp(least, most);
         self.write("buffer_size_kb", &room.to_string())?;
@@ -119,7 +108,7 @@ impl TraceSession {
             self.write(&format!("events/sched/{event}/enable"), "1")?;
         }
         self.write("tracing_on", "1")?;
-        self.from = now();
+        self.collected = Collector::new(now());
         for (id, facts) in threads(self.process) {
             let began_ns = facts.cpu_ns;
             let is_there = true;
@@ -156,7 +145,7 @@ impl TraceSession {
 
     /// How long it has traced.
     pub fn elapsed(&self) -> Span {
-        now().late_since(self.from)
+        now().late_since(self.collected.from())
     }
 
     /// The names of the threads.
@@ -192,7 +181,7 @@ impl TraceSession {
         self.read()?;
         // The main thread may have ended before the others.
         let is_alive = |id: &u32| thread(self.process, *id).is_some();
-        Ok(ids.contains(&self.process) && is_alive(&self.process) || ids.iter().any(is_alive))
+        Ok(ids.iter().any(is_alive))
     }
 
     fn read(&mut self) -> Result<(), ObserveError> {
@@ -205,57 +194,14 @@ impl TraceSession {
             };
             match pipe.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(length) => {
-                    self.rest.extend(&buffer[..length]);
-                    self.take_lines();
-                }
+                Ok(length) => self
+                    .collected
+                    .take(&buffer[..length], |id| self.threads.contains_key(&id)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(&path, error)),
             }
         }
-    }
-
-    fn take_lines(&mut self) {
-        let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else {
-            return;
-        };
-        let rest = self.rest.split_off(end + 1);
-        let lines = std::mem::replace(&mut self.rest, rest);
-        for line in String::from_utf8_lossy(&lines).lines() {
-            match parse(line) {
-                Ok(Line::Event(event)) => self.take(event),
-                Ok(Line::Lost { cpu }) => {
-                    let from = self.from;
-                    let (last, lost) = self.cpus.entry(cpu).or_insert((from, None));
-                    lost.get_or_insert(*last);
-                }
-                Ok(Line::Other) => {}
-                Err(_) => self.unreadable += 1,
-            }
-        }
-    }
-
-    fn take(&mut self, line: TraceLine) {
-        let lost = self.cpus.insert(line.cpu, (line.at, None));
-        if let Some((_, Some(since))) = lost {
-            self.gaps.push((since, line.at));
-        }
-        let is_own = |id: u32| self.threads.contains_key(&id);
-        let kind = match line.event {
-            TraceEvent::Switch { from, out, to } if is_own(from) || is_own(to) => {
-                EventKind::Switch { from, out, to }
-            }
-            TraceEvent::Waking { thread } if is_own(thread) => EventKind::Wakeup {
-                thread,
-                by: match line.in_interrupt {
-                    true => Waker::Interrupt,
-                    false => Waker::Thread(line.thread),
-                },
-            },
-            TraceEvent::Switch { .. } | TraceEvent::Waking { .. } => return,
-        };
-        self.events.push(Event { at: line.at, kind });
     }
 
     /// Ends the trace, and returns what was recorded.
@@ -273,14 +219,6 @@ impl TraceSession {
             }
         }
         self.read()?;
-        for (last, lost) in self.cpus.values() {
-            if lost.is_some() {
-                self.gaps.push((*last, until));
-            }
-        }
-        let mut events = std::mem::take(&mut self.events);
-        // Those of different CPUs may have been read one after the other.
-        events.sort_by_key(|event| event.at);
         let threads = self.threads.iter().map(|(id, known)| {
             let ended = known.facts.cpu_ns.filter(|_| known.is_there);
             let times = known.began_ns.zip(ended);
@@ -291,15 +229,8 @@ impl TraceSession {
             };
             (*id, thread)
         });
-        Ok(Recording {
-            process: self.process,
-            threads: threads.collect(),
-            from: self.from,
-            until,
-            events,
-            gaps: std::mem::take(&mut self.gaps),
-            unreadable: self.unreadable,
-        })
+        let collected = std::mem::replace(&mut self.collected, Collector::new(until));
+        Ok(collected.finish(self.process, threads.collect(), until))
     }
 }
 

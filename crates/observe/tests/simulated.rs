@@ -7,8 +7,8 @@ mod traced;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    Affinity, Arrival, CpuId, CpuSet, Instant, JobId, Join, OnOverrun, Phase, Priority,
-    RandomStream, RecordKind, Span, Task, TaskId, TaskSet, Trigger, Work,
+    Affinity, Arrival, CpuId, CpuSet, Instant, JobId, Join, OnOverrun, Phase, Priority, Protocol,
+    RandomStream, RecordKind, Resource, ResourceId, Span, Task, TaskId, TaskSet, Trigger, Work,
 };
 use shiftwork_observe::{Measurement, Options, Percentile, Proposal, Selection, measure, propose};
 use shiftwork_policy::registry;
@@ -297,6 +297,64 @@ fn proposal_is_the_task_set_that_was_simulated() {
     }
     println!("{tried} of {seeds} sets, {triggered} triggered tasks, {within} sources within jobs");
     assert!(tried * 2 > seeds && triggered > seeds / 2 && within > seeds / 20);
+}
+
+/// Lets timed tasks hold one mutex for a part of their jobs.
+fn add_mutex(set: &mut TaskSet, seed: u64) {
+    let mut stream = RandomStream::new(seed, 904, 0);
+    let id = ResourceId::from_index(0);
+    set.resources = vec![Resource {
+        name: "mutex".to_owned(),
+        protocol: Protocol::Inheritance,
+    }];
+    for task in set.tasks.iter_mut().filter(|it| it.trigger().is_none()) {
+        let cost = task.cost.as_ns();
+        let before = 1 + stream.below(cost / 2);
+        let held = 1 + stream.below(cost / 2 - 1);
+        let run = |ns| Phase::Run(Span::from_ns(ns));
+        task.arrival = Arrival::Periodic;
+        task.work = Work::Phases(vec![
+            run(before),
+            Phase::Lock(id),
+            run(held),
+            Phase::Unlock(id),
+            run(cost - before - held),
+        ]);
+    }
+}
+
+/// A thread that unlocks a mutex wakes the one that waits for it: that is no trigger, and no job of its own.
+#[test]
+fn locks_are_no_triggers_and_leave_periods_as_they_are() {
+    let (mut blocked, mut triggered) = (0, 0);
+    for seed in 0..600 {
+        let mut set = random(seed);
+        add_mutex(&mut set, seed);
+        let policy = ["strong-edf", "strong-fp"][usize::try_from(seed % 2).unwrap()];
+        let Some(traced) = trace(&set, registry::find(policy).unwrap(), seed) else {
+            continue;
+        };
+        let measurement = measure(&traced.recording, Percentile::MAX);
+        // Where jobs wait in nearly every one it cannot be known which wake-up begins a job.
+        let is_seldom = |(task, times): (&TaskId, &u64)| {
+            let is_own = |kind: &RecordKind| matches!(kind, RecordKind::Released { job, .. } if job.task == *task);
+            let jobs = traced.records.iter().filter(|it| is_own(&it.kind));
+            times * 10 < jobs.count() as u64 * 9
+        };
+        if traced.blocked.is_empty() || !traced.blocked.iter().all(is_seldom) {
+            continue;
+        }
+        blocked += traced.blocked.values().sum::<u64>();
+        let context = format!("seed {seed}, {policy}");
+        let proposal = propose(&measurement, &options(set.platform.cpus)).unwrap();
+        for (id, task) in set.iter() {
+            assert_task(&set, &proposal, id, &context);
+            triggered += u64::from(task.trigger().is_some());
+        }
+        assert_chains(&set, &traced, (&measurement, &proposal), &context);
+    }
+    println!("{blocked} times blocked, {triggered} triggered tasks");
+    assert!(blocked > 200 && triggered > 50, "{blocked} {triggered}");
 }
 
 /// Where events are missing, nothing is measured that is not so.

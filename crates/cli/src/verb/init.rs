@@ -26,9 +26,7 @@ pub use output::InitOutput;
 const EXAMPLE: &str = include_str!("init/example.toml");
 
 /// How often the kernel's trace is read.
-const TRACE_INTERVAL: Duration = Duration::from_millis(20);
-/// How often counters are read: the more often, the more single jobs are told apart.
-const COUNTER_INTERVAL: Duration = Duration::from_millis(2);
+const TRACE_INTERVAL: Span = Span::from_ms(20);
 
 /// Writes the example, or measures a process and writes what is proposed.
 pub fn run(args: &InitArgs, console: &mut Console) -> Result<Answer, Failure> {
@@ -120,16 +118,16 @@ fn sample(
     }
     let mut is_there = true;
     while is_there && sampling.elapsed() < args.duration && !is_interrupted() {
-        pause(COUNTER_INTERVAL, sampling.elapsed(), args.duration);
+        pause(sampling.interval(), sampling.elapsed(), args.duration);
         is_there = sampling.poll();
     }
     Ok((sampling.finish(), !is_there))
 }
 
 /// Sleeps so long, but not beyond the end.
-fn pause(interval: Duration, elapsed: Span, duration: Span) {
-    let left = Duration::from_nanos(duration.saturating_sub(elapsed).as_ns());
-    thread::sleep(interval.min(left));
+fn pause(interval: Span, elapsed: Span, duration: Span) {
+    let left = duration.saturating_sub(elapsed);
+    thread::sleep(Duration::from_nanos(interval.min(left).as_ns()));
 }
 
 /// Says on stderr what was seen, and what was not.

@@ -1,6 +1,6 @@
 //! A simulation, as the kernel's trace would show the threads of its tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_model::{
     CpuId, Instant, JobId, NotReadyReason, RandomStream, Record, RecordKind, Span, TaskId, TaskSet,
@@ -18,6 +18,8 @@ const JOBS: u64 = 60;
 pub struct Traced {
     pub records: Vec<Record>,
     pub recording: Recording,
+    /// For each task that had to wait for mutexes, how often.
+    pub blocked: BTreeMap<TaskId, u64>,
 }
 
 fn thread(task: TaskId) -> u32 {
@@ -42,6 +44,8 @@ pub fn trace(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Traced> {
         stream: RandomStream::new(seed, 903, 0),
         pending: BTreeMap::new(),
         running: BTreeMap::new(),
+        blocked: BTreeMap::new(),
+        waiting: BTreeSet::new(),
         events: Vec::new(),
     };
     for instant in records.chunk_by(|a, b| a.at == b.at) {
@@ -64,7 +68,12 @@ pub fn trace(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Traced> {
         gaps: Vec::new(),
         unreadable: 0,
     };
-    Some(Traced { records, recording })
+    let blocked = kernel.blocked;
+    Some(Traced {
+        records,
+        recording,
+        blocked,
+    })
 }
 
 struct Kernel {
@@ -72,6 +81,10 @@ struct Kernel {
     /// Jobs that are not complete, by task.
     pending: BTreeMap<TaskId, JobId>,
     running: BTreeMap<CpuId, JobId>,
+    /// How often jobs of each task waited for a mutex.
+    blocked: BTreeMap<TaskId, u64>,
+    /// Jobs that wait for a mutex.
+    waiting: BTreeSet<JobId>,
     events: Vec<Event>,
 }
 
@@ -82,7 +95,7 @@ impl Kernel {
         let mut wakeups: Vec<EventKind> = Vec::new();
         let mut left: BTreeMap<JobId, SwitchedOut> = BTreeMap::new();
         let mut after = self.running.clone();
-        let mut trigger = None;
+        let (mut trigger, mut unlocked) = (None, None);
         for record in records {
             match &record.kind {
                 RecordKind::Triggered { by, task, .. } => trigger = Some((*by, *task)),
@@ -105,10 +118,23 @@ impl Kernel {
                     job,
                     reason: NotReadyReason::Suspended,
                 } => drop(left.insert(*job, SwitchedOut::Suspended)),
-                RecordKind::Ready { job, .. } => wakeups.push(EventKind::Wakeup {
-                    thread: thread(job.task),
-                    by: Waker::Interrupt,
-                }),
+                // As by a futex: the thread sleeps, and the one that unlocks wakes it.
+                RecordKind::NotReady {
+                    job,
+                    reason: NotReadyReason::Blocked(_),
+                } => {
+                    left.insert(*job, SwitchedOut::Asleep);
+                    self.waiting.insert(*job);
+                    *self.blocked.entry(job.task).or_default() += 1;
+                }
+                RecordKind::Unlocked { job, .. } => unlocked = Some(*job),
+                RecordKind::Ready { job, .. } => {
+                    let by = unlocked.filter(|_| self.waiting.remove(job));
+                    wakeups.push(EventKind::Wakeup {
+                        thread: thread(job.task),
+                        by: by.map_or(Waker::Interrupt, |by| Waker::Thread(thread(by.task))),
+                    });
+                }
                 RecordKind::Switched { cpu, to, .. } => {
                     match to {
                         Some(to) => after.insert(*cpu, *to),
