@@ -346,6 +346,10 @@ mod tests {
             relation_to(timed_jobs(100), woken(100, 190, 10)),
             not(90, 90, 100)
         );
+        // The same where each job of the source wakes it.
+        let mut source = timed_jobs(100);
+        source.jobs.retain(|job| job.number % 10 > 0);
+        assert_eq!(relation_to(source, woken(100, 190, 10)), not(90, 90, 90));
         // Only half of the source's jobs wake it.
         assert_eq!(
             relation_to(timed_jobs(200), woken(100, 190, 1_000)),

@@ -117,6 +117,7 @@ fn assert_task(set: &TaskSet, proposal: &Proposal, id: TaskId, context: &str) {
     };
     let within = least.as_ns()..=most;
     assert!(within.contains(&found.cost.as_ns()), "{context}: {found:?}");
+    assert_eq!(found.longest_run(), found.cost, "{context}: {found:?}");
     match task.trigger() {
         Some(trigger) => {
             let by = found.trigger().map(|it| it.sources.clone());
