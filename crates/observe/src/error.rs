@@ -59,8 +59,8 @@ impl ObserveError {
     }
 }
 
-/// What `--sampled` does where the trace cannot be had.
-const SAMPLED: &str = "`--sampled` needs neither, but finds mean values only and no triggers";
+/// What helps where the trace cannot be had.
+const SAMPLED: &str = "`--sampled` needs no trace, but finds mean values only and no triggers";
 
 impl fmt::Display for ObserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,3 +103,79 @@ impl fmt::Display for ObserveError {
 }
 
 impl std::error::Error for ObserveError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_is_wrong_and_what_helps() {
+        let path = || "/sys/kernel/tracing/instances".to_owned();
+        let sampled = "; `--sampled` needs no trace, but finds mean values only and no triggers";
+        for (error, is_input, expected) in [
+            (
+                ObserveError::NoProcess { process: 7 },
+                true,
+                "there is no process 7; `pgrep NAME` finds one by its name".to_owned(),
+            ),
+            (
+                ObserveError::NotMainThread {
+                    thread: 8,
+                    process: 7,
+                },
+                true,
+                "8 is a thread of process 7; name the process".to_owned(),
+            ),
+            (
+                ObserveError::NoThread {
+                    name: "x".to_owned(),
+                    names: vec!["a".to_owned(), "b".to_owned()],
+                },
+                true,
+                "the process has no thread named `x`; it has a, b".to_owned(),
+            ),
+            (
+                ObserveError::NotPermitted { path: path() },
+                false,
+                format!(
+                    "/sys/kernel/tracing/instances: permission denied; reading the kernel's trace takes root (`sudo`), outside of \
+                     containers{sampled}"
+                ),
+            ),
+            (
+                ObserveError::NoTracefs,
+                false,
+                format!(
+                    "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`{sampled}"
+                ),
+            ),
+            (
+                ObserveError::OtherNumbers,
+                false,
+                format!(
+                    "this process is in a container, and the kernel's trace has the machine's own thread numbers; run it \
+                     outside, with the number that the process has there{sampled}"
+                ),
+            ),
+            (
+                ObserveError::NoCounters {
+                    path: "/proc/7/schedstat".to_owned(),
+                },
+                false,
+                "/proc/7/schedstat cannot be read; a kernel with CONFIG_SCHED_INFO is needed"
+                    .to_owned(),
+            ),
+            (
+                ObserveError::File {
+                    path: path(),
+                    error: io::ErrorKind::StorageFull.into(),
+                },
+                false,
+                "/sys/kernel/tracing/instances: no storage space".to_owned(),
+            ),
+        ] {
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.is_input(), is_input, "{error}");
+        }
+    }
+}
