@@ -3,7 +3,7 @@
 //! They hold under any policy for which the response times of the tasks are bounded, also where a bound is beyond a
 //! period. `docs/theory/chains.md` has the proof.
 
-use shiftwork_model::{Affinity, Arrival, Chain, PolicyTraits, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, Chain, PolicyTraits, Span, Task, TaskId, TaskSet};
 
 use crate::policy::{is_edf, is_fp};
 use crate::stand_ins::has_jitter;
@@ -26,8 +26,8 @@ pub struct Known<'a> {
 /// is not bounded, a task of the chain ends its releases, or the task set has timed changes.
 ///
 /// # Assumes
-/// The jobs of each task arrive as the task set says: the first at its offset, and then every period, or if sporadic
-/// less than two periods apart.
+/// The jobs of each task arrive as the task set says: the first at its offset, and then every period, if sporadic
+/// less than two periods apart, or by an arrival curve as early as it allows or later by up to its shortest distance.
 ///
 /// # Source
 /// A. Davare et al., "Period optimization for hard real-time distributed automotive systems", DAC 2007: the sum of periods and
@@ -43,7 +43,7 @@ pub fn chain_bound(chain: &Chain, known: Known<'_>) -> Option<Span> {
     let (&first, after) = chain.tasks.split_first()?;
     let start = task(first)?.offset;
     // The latest release of the job that passes the data on, counted from the event.
-    let mut release = separation(task(first)?)?;
+    let mut release = longest_gap(task(first)?)?;
     let mut before = first;
     // Whether each task so far is triggered by the output of the one before.
     let mut all_follow = true;
@@ -54,11 +54,11 @@ pub fn chain_bound(chain: &Chain, known: Known<'_>) -> Option<Span> {
             Some(_) if follows(set, before, id) => add(release, response(before)?)?,
             Some(_) if all_follow => {
                 let arrival = latest_arrival(set, responses, first, id)?;
-                add(separation(task(first)?)?, arrival)?
+                add(longest_gap(task(first)?)?, arrival)?
             }
             _ => {
                 let ahead = lead(before, id, known).unwrap_or(response(before)?);
-                add(add(release, ahead)?, separation(task(id)?)?)?
+                add(add(release, ahead)?, longest_gap(task(id)?)?)?
             }
         };
         // Where no job of the task has read yet, its first one does.
@@ -123,13 +123,9 @@ fn latest_arrival(
     add(lag, *latest.get(last.index())?)
 }
 
-/// The longest time between two releases; `None` if there may be a last one.
-fn separation(task: &Task) -> Option<Span> {
-    match task.arrival {
-        Arrival::Periodic => Some(task.period),
-        Arrival::Sporadic => add(task.period, task.period),
-        Arrival::Releases(_) | Arrival::Triggered(_) => None,
-    }
+/// The longest time between two arrivals; `None` if there may be a last one, or it is too long.
+fn longest_gap(task: &Task) -> Option<Span> {
+    task.longest_gap().filter(|gap| *gap <= Span::MAX)
 }
 
 /// How long after the release of a job of `first` a job of `second` can be released that starts before the completion of the
@@ -170,7 +166,9 @@ fn add(one: Span, other: Span) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{CpuId, Join, Order, Phase, Priority, Trigger, Work};
+    use shiftwork_model::{
+        Arrival, ArrivalCurve, CpuId, Join, Order, Pace, Phase, Priority, Trigger, Work,
+    };
 
     const MS: fn(u64) -> Span = Span::from_ms;
 
@@ -217,10 +215,16 @@ mod tests {
     }
 
     #[test]
-    fn bound_of_sporadic_tasks_counts_two_periods() {
+    fn bound_counts_the_longest_gap_of_arrivals() {
         let mut set = pair();
         set.tasks[1].arrival = Arrival::Sporadic;
         assert_eq!(bound(&set, None), Some(MS(10 + 3 + 40 + 25)));
+        let curve = ArrivalCurve::new(vec![MS(20), MS(70)]).unwrap();
+        // 50 ms from the second arrival to the third.
+        for (pace, gap) in [(Pace::Earliest, 50), (Pace::Random, 70)] {
+            set.tasks[1].arrival = Arrival::Curve(curve.clone(), pace);
+            assert_eq!(bound(&set, None), Some(MS(10 + 3 + gap + 25)));
+        }
         set.tasks[1].arrival = Arrival::Releases(Vec::new());
         assert_eq!(bound(&set, None), None);
     }

@@ -193,6 +193,12 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.jitter
             ));
         }
+        if task.curve().is_some() {
+            return refused(format!(
+                "task `{name}`: a live run takes no `distances`, as its timers count one period after the other: give it a \
+                 `period`, the shortest of them with arrival = \"sporadic\", or use `simulate`"
+            ));
+        }
         if task.on_overrun == OnOverrun::Throttle && task.period > THROTTLED_MAX {
             return refused(format!(
                 "task `{name}`: a task that is throttled for its period of {} would trigger the sched_ext watchdog; \
@@ -314,8 +320,9 @@ fn arrivals(set: &TaskSet) -> Vec<Arrivals> {
             apart: Some(most),
         };
         all[id.index()] = match &task.arrival {
-            Arrival::Periodic => by_time(task.period),
-            Arrival::Sporadic => by_time(task.period + task.period),
+            Arrival::Periodic | Arrival::Sporadic | Arrival::Curve(..) => {
+                task.longest_gap().map_or(never, by_time)
+            }
             Arrival::Releases(at) => {
                 let first = at.first().and_then(|first| first.since(Instant::ZERO));
                 Arrivals {
@@ -367,7 +374,7 @@ fn most_at_once(task: &Task, is_counted: fn(&Phase) -> bool, last: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{Affinity, Trigger, Work};
+    use shiftwork_model::{Affinity, ArrivalCurve, Pace, Trigger, Work};
     use shiftwork_policy::registry;
 
     #[test]
@@ -392,6 +399,30 @@ mod tests {
             Err(String::from(
                 "task `a`: a live run takes no `jitter`, and here it is 2ms; it releases jobs when they arrive: leave \
                  `jitter` out, or use `simulate`"
+            ))
+        );
+    }
+
+    #[test]
+    fn tasks_with_arrival_curves_are_refused_by_name() {
+        let affinity = Affinity::pinned(CpuId::from_index(0));
+        let period = Span::from_ms(10);
+        let mut task = Task::periodic("a", Span::from_ms(1), period, affinity);
+        let curve = ArrivalCurve::new(vec![period, Span::from_ms(50)]);
+        task.arrival = Arrival::Curve(curve.expect("they ascend"), Pace::Earliest);
+        let set = TaskSet::new("s", 1, vec![task]);
+        let traits = registry::find("strong-edf").map(|entry| entry.traits);
+        let refusal = check_tasks(&Plan {
+            set: &set,
+            traits: traits.expect("the registry has it"),
+            bound: vec![affinity],
+            cpus: vec![CpuId::from_index(0)],
+        });
+        assert_eq!(
+            refusal.map_err(|error| error.to_string()),
+            Err(String::from(
+                "task `a`: a live run takes no `distances`, as its timers count one period after the other: give it a \
+                 `period`, the shortest of them with arrival = \"sporadic\", or use `simulate`"
             ))
         );
     }

@@ -1,6 +1,10 @@
 //! When the jobs of a task are released.
 
-use shiftwork_model::{Arrival, Instant, RandomStream, Span, Task, TaskId, TaskSet};
+use std::collections::VecDeque;
+
+use shiftwork_model::{
+    Arrival, ArrivalCurve, Instant, Pace, RandomStream, Span, Task, TaskId, TaskSet,
+};
 
 /// The `cell` of [`RandomStream::new`] for release gaps.
 const GAPS: u64 = 0x6761_7073;
@@ -47,14 +51,45 @@ enum Kind {
     Sporadic(RandomStream),
     /// Number of the task's instants that have passed.
     Listed(usize),
+    /// By the task's arrival curve.
+    Curve(Box<Recent>),
     /// Other tasks release its jobs.
     Triggered,
+}
+
+/// The arrivals by which an arrival curve bounds the next.
+#[derive(Clone, Debug)]
+struct Recent {
+    /// The last ones, in their order, as many as the curve was given distances.
+    arrivals: VecDeque<Instant>,
+    /// For random gaps.
+    stream: Option<RandomStream>,
+}
+
+impl Recent {
+    /// The arrival after this one.
+    fn next(&mut self, curve: &ArrivalCurve, arrival: Instant, unit: Span) -> Instant {
+        let distances = curve.distances();
+        if self.arrivals.len() == distances.len() {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.push_back(arrival);
+        let allowed = self.arrivals.iter().rev().zip(distances);
+        // More distant arrivals allow no less: the curve goes on as the sums of these distances.
+        let earliest = allowed.map(|(&before, &distance)| before + distance).max();
+        let earliest = earliest.unwrap_or(arrival);
+        let longest = curve.shortest().saturating_sub(Span::from_ns(1));
+        match &mut self.stream {
+            Some(stream) => earliest + stream.span_in_units(unit, Span::ZERO, longest),
+            None => earliest,
+        }
+    }
 }
 
 impl ReleasePattern {
     /// The releases of a task of the set that enters at `entry`.
     ///
-    /// The first jobs of periodic and sporadic tasks arrive at `entry` or at their offset, whichever is later.
+    /// The first jobs of periodic and sporadic tasks, and of those with an arrival curve, arrive at `entry` or at their offset, whichever is later.
     /// Listed instants are instants of the run (counted from the offset): those before `entry` are
     /// skipped. The gaps of sporadic tasks and the jitter are whole multiples of the set's tick unit, and depend on
     /// the seed and the task's index alone.
@@ -73,6 +108,11 @@ impl ReleasePattern {
                     Kind::Sporadic(RandomStream::new(seed, GAPS, id.index() as u64))
                 }
                 Arrival::Releases(_) => Kind::Listed(0),
+                Arrival::Curve(_, pace) => Kind::Curve(Box::new(Recent {
+                    arrivals: VecDeque::new(),
+                    stream: (pace == Pace::Random)
+                        .then(|| RandomStream::new(seed, GAPS, id.index() as u64)),
+                })),
                 Arrival::Triggered(_) => Kind::Triggered,
             },
             jitter: (!task.jitter.is_zero()).then(|| Box::new(jitter())),
@@ -82,7 +122,7 @@ impl ReleasePattern {
         pattern
     }
 
-    /// Restarts the pattern for a task that enters again at `entry`. The random streams continue, so that
+    /// Restarts the pattern for a task that enters again at `entry`, whatever arrived before it left. The random streams continue, so that
     /// gaps and jitter differ from those after the first entry.
     pub fn restart(&mut self, task: &Task, entry: Instant) {
         match (&mut self.kind, &task.arrival) {
@@ -91,6 +131,10 @@ impl ReleasePattern {
                 self.arrival = listed(instants, *behind, task.offset);
             }
             (Kind::Triggered, _) => self.arrival = Instant::NEVER,
+            (Kind::Curve(recent), _) => {
+                recent.arrivals.clear();
+                self.arrival = entry.max(Instant::ZERO + task.offset);
+            }
             _ => self.arrival = entry.max(Instant::ZERO + task.offset),
         }
         if let Some(jitter) = &mut self.jitter {
@@ -115,7 +159,7 @@ impl ReleasePattern {
     }
 
     /// Advances past the next release. `period` is the minimum separation of its arrival and the one after it; listed
-    /// instants do not depend on it.
+    /// instants and arrival curves do not depend on it.
     #[inline]
     pub fn advance(&mut self, task: &Task, period: Span) {
         match (&mut self.kind, &task.arrival) {
@@ -127,6 +171,9 @@ impl ReleasePattern {
                 let longest = period.saturating_sub(Span::from_ns(1));
                 let more = stream.span_in_units(self.unit, Span::ZERO, longest);
                 self.arrival = self.arrival + period + more;
+            }
+            (Kind::Curve(recent), Arrival::Curve(curve, _)) => {
+                self.arrival = recent.next(curve, self.arrival, self.unit);
             }
             (Kind::Triggered, _) => {}
             _ => self.arrival += period,
@@ -212,9 +259,104 @@ mod tests {
         assert_eq!(first(&task, 1, 18, 2), [42, never]);
     }
 
+    /// Arrival curves by the seed.
+    fn curve(seed: u64) -> ArrivalCurve {
+        let mut stream = RandomStream::new(seed, 5, 0);
+        let mut distances: Vec<u64> = Vec::new();
+        for gaps in 0..1 + stream.below(5) as usize {
+            let splits = (0..gaps).map(|first| distances[first] + distances[gaps - 1 - first]);
+            let least = splits.max().unwrap_or(1);
+            distances.push(least + stream.below(2) * stream.below(20));
+        }
+        let distances = distances.into_iter().map(Span::from_ns);
+        ArrivalCurve::new(distances.collect()).unwrap()
+    }
+
+    #[test]
+    fn arrivals_keep_to_the_curve_in_every_window_and_the_earliest_cannot_be_earlier() {
+        let mut strictly_later = 0;
+        for seed in 0..300 {
+            let curve = curve(seed);
+            // Of any two arrivals, by the distances as they were given: those of wider windows are sums.
+            let keeps = |at: &[u64]| {
+                (1..at.len()).all(|last| {
+                    let before = at[..last].iter().rev().zip(curve.distances());
+                    before
+                        .into_iter()
+                        .all(|(at_before, distance)| at[last] >= at_before + distance.as_ns())
+                })
+            };
+            let arrivals = |pace| {
+                let mut set = task(Arrival::Curve(curve.clone(), pace), 3);
+                set.tasks[0].period = curve.shortest();
+                first(&set, seed, 0, 60)
+            };
+            let (earliest, random) = (arrivals(Pace::Earliest), arrivals(Pace::Random));
+            assert_eq!((earliest[0], random[0]), (3, 3));
+            for at in [&earliest, &random] {
+                assert!(keeps(at), "seed {seed}: {curve:?} {at:?}");
+                for (from, first) in at.iter().enumerate() {
+                    for (gaps, later) in at[from..].iter().enumerate() {
+                        let least = curve.distance_ns(gaps as u128);
+                        assert!(
+                            u128::from(later - first) >= least,
+                            "seed {seed}: {curve:?} {at:?}"
+                        );
+                    }
+                }
+            }
+            for last in 1..earliest.len() {
+                let mut earlier = earliest[..=last].to_vec();
+                earlier[last] -= 1;
+                assert!(!keeps(&earlier), "seed {seed}: {curve:?} {earlier:?}");
+            }
+            assert!(
+                earliest
+                    .iter()
+                    .zip(&random)
+                    .all(|(earliest, later)| earliest <= later)
+            );
+            strictly_later += u64::from(earliest != random);
+        }
+        assert!(strictly_later > 100, "{strictly_later}");
+    }
+
+    #[test]
+    fn arrivals_before_an_entry_do_not_delay_those_after_it() {
+        let curve = ArrivalCurve::new([2, 30].map(Span::from_ns).to_vec()).unwrap();
+        let mut set = task(Arrival::Curve(curve, Pace::Earliest), 0);
+        let task = &mut set.tasks[0];
+        task.period = Span::from_ns(2);
+        let task = task.clone();
+        let mut pattern = ReleasePattern::new(&set, TaskId::from_index(0), 1, Instant::ZERO);
+        pattern.advance(&task, task.period);
+        assert_eq!(pattern.next(), Instant::from_ns(2));
+        pattern.advance(&task, task.period);
+        assert_eq!(pattern.next(), Instant::from_ns(30));
+        pattern.restart(&task, Instant::from_ns(10));
+        pattern.advance(&task, task.period);
+        assert_eq!(pattern.next(), Instant::from_ns(12));
+    }
+
+    #[test]
+    fn random_gaps_by_a_curve_are_in_ticks() {
+        let curve = ArrivalCurve::new([10, 50].map(Span::from_ns).to_vec()).unwrap();
+        let mut set = task(Arrival::Curve(curve, Pace::Random), 0);
+        set.platform.tick_unit = Span::from_ns(5);
+        let at = first(&set, 3, 0, 500);
+        assert!(at.iter().all(|at| at % 5 == 0), "{at:?}");
+        assert!(at.windows(2).any(|pair| pair[1] - pair[0] == 15));
+    }
+
     #[test]
     fn clone_yields_the_same_releases() {
-        let mut set = task(Arrival::Sporadic, 0);
+        for arrival in [Arrival::Sporadic, Arrival::Curve(curve(4), Pace::Random)] {
+            clone_is_the_same(arrival);
+        }
+    }
+
+    fn clone_is_the_same(arrival: Arrival) {
+        let mut set = task(arrival, 0);
         set.tasks[0].jitter = Span::from_ns(7);
         let task = &set.tasks[0];
         let mut lead = ReleasePattern::new(&set, TaskId::from_index(0), 9, Instant::ZERO);

@@ -14,6 +14,7 @@ extern crate alloc;
 mod affinity;
 mod chain;
 mod cpu;
+mod curve;
 mod linux;
 mod locking;
 mod nearest;
@@ -33,6 +34,7 @@ mod utilization;
 pub use affinity::{Affinity, AffinityKind, first_overlap};
 pub use chain::Chain;
 pub use cpu::{CPUS_MAX, CpuId, CpuSet, ParseCpuSetError};
+pub use curve::{ArrivalCurve, CurveError};
 pub use linux::{Lagging, Repairs};
 pub use locking::NestedLock;
 pub use nearest::nearest_name;
@@ -47,7 +49,7 @@ pub use record::{NotReadyReason, Record, RecordKind, Recorder};
 pub use resource::{Protocol, Resource, ResourceId};
 pub use slots::{Slots, Weight, WindowSource, pack_weights, weights_fit};
 pub use task::{
-    Arrival, Job, JobId, Join, OnOverrun, Phase, Priority, Task, TaskId, Trigger, Work,
+    Arrival, Job, JobId, Join, OnOverrun, Pace, Phase, Priority, Task, TaskId, Trigger, Work,
 };
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
 pub use time::{Instant, Span};

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::affinity::Affinity;
 use crate::cpu::CpuId;
+use crate::curve::ArrivalCurve;
 use crate::resource::ResourceId;
 use crate::time::{Instant, Span};
 use crate::utilization::Utilization;
@@ -137,6 +138,15 @@ pub struct Trigger {
     pub queue: Option<u32>,
 }
 
+/// How the arrivals of a task follow its arrival curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Each as early as those before it allow.
+    Earliest,
+    /// Later than that by uniformly up to the shortest distance, from the seed.
+    Random,
+}
+
 /// When the jobs of a task arrive, counted from the task's offset. They are released then, or later by up to
 /// [`Task::jitter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +157,8 @@ pub enum Arrival {
     Sporadic,
     /// At these instants, ascending and at least a period apart, and then never again.
     Releases(Vec<Instant>),
+    /// No closer than this curve allows. The task's period is the shortest of its distances.
+    Curve(ArrivalCurve, Pace),
     /// When jobs of other tasks trigger them. Such a task has no offset and no jitter of its own; its period says how far
     /// apart arrivals are in the mean ([`TaskSet::triggered_period`](crate::TaskSet::triggered_period)).
     Triggered(Trigger),
@@ -202,7 +214,8 @@ pub struct Task {
     pub name: String,
     /// C: the worst-case execution time of a job, and the budget where one is enforced. Above zero.
     pub cost: Span,
-    /// T: the least separation of arrivals, unless other tasks trigger them. Above zero.
+    /// T: the least separation of arrivals, unless other tasks trigger them. Above zero. In the long run arrivals may be
+    /// further apart: see [`utilization`](Self::utilization).
     pub period: Span,
     /// D, relative to an arrival; may be shorter or longer than the period. Above zero.
     pub deadline: Span,
@@ -296,8 +309,49 @@ impl Task {
         cpus.next().is_none().then_some(first)
     }
 
-    /// C/T.
+    /// The curve that its arrivals keep to; `None` if they are a period apart or more, and nothing else is known.
+    pub const fn curve(&self) -> Option<&ArrivalCurve> {
+        match &self.arrival {
+            Arrival::Curve(curve, _) => Some(curve),
+            Arrival::Periodic
+            | Arrival::Sporadic
+            | Arrival::Releases(_)
+            | Arrival::Triggered(_) => None,
+        }
+    }
+
+    /// The mean separation of its arrivals in the long run if all are as early as possible, rounded up: its period, unless it
+    /// has an arrival curve.
+    pub fn mean_period(&self) -> Span {
+        self.curve().map_or(self.period, ArrivalCurve::mean)
+    }
+
+    /// The longest time from one arrival to the next; `None` if there may be a last one, or others trigger its jobs.
+    pub fn longest_gap(&self) -> Option<Span> {
+        match &self.arrival {
+            Arrival::Periodic => Some(self.period),
+            Arrival::Sporadic => Some(self.period + self.period),
+            Arrival::Curve(curve, Pace::Earliest) => Some(curve.longest_gap()),
+            Arrival::Curve(curve, Pace::Random) => Some(curve.longest_gap() + self.period),
+            Arrival::Releases(_) | Arrival::Triggered(_) => None,
+        }
+    }
+
+    /// So much work every so often, in the long run: C in every T, or in the arrival curve's block of arrivals.
+    pub fn long_run(&self) -> (Span, Span) {
+        let Some((gaps, length)) = self.curve().map(ArrivalCurve::block) else {
+            return (self.cost, self.period);
+        };
+        match self.cost.checked_mul(gaps) {
+            Some(work) => (work, length),
+            // Centuries of work: rounding the mean down by a nanosecond changes nothing.
+            None => (self.cost, Span::from_ns((length.as_ns() / gaps).max(1))),
+        }
+    }
+
+    /// C/T, or by the arrival curve what follows from it in the long run.
     pub fn utilization(&self) -> Utilization {
-        Utilization::new(self.cost, self.period).expect("a task's period is above zero")
+        let (work, every) = self.long_run();
+        Utilization::new(work, every).expect("a task's period is above zero")
     }
 }

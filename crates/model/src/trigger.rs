@@ -31,7 +31,9 @@ impl Task {
     pub const fn trigger(&self) -> Option<&Trigger> {
         match &self.arrival {
             Arrival::Triggered(trigger) => Some(trigger),
-            Arrival::Periodic | Arrival::Sporadic | Arrival::Releases(_) => None,
+            Arrival::Periodic | Arrival::Sporadic | Arrival::Curve(..) | Arrival::Releases(_) => {
+                None
+            }
         }
     }
 
@@ -81,13 +83,13 @@ impl TaskSet {
         u64::try_from(written).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The mean separation of the arrivals of a triggered task if those of its sources are their periods apart, rounded
-    /// down, at least a nanosecond: of one source its period, under [`Join::All`] the longest, under [`Join::Any`] the rates
-    /// of all add up. `None` if the task arrives by time.
+    /// The mean separation of the arrivals of a triggered task if those of its sources are their [mean periods](Task::mean_period)
+    /// apart, rounded down, at least a nanosecond: of one source its period, under [`Join::All`] the longest, under
+    /// [`Join::Any`] the rates of all add up. `None` if the task arrives by time.
     pub fn triggered_period(&self, target: TaskId) -> Option<Span> {
         let trigger = self.tasks[target.index()].trigger()?;
         let each = trigger.sources.iter().map(|&source| {
-            let period = self.tasks[source.index()].period.as_ns();
+            let period = self.tasks[source.index()].mean_period().as_ns();
             (period / self.triggers_per_job(source, target)).max(1)
         });
         let together = |a: u64, b: u64| {

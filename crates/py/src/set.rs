@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use shiftwork_model::{Arrival, CapacitySum, Task};
+use shiftwork_model::{Arrival, CapacitySum, Pace, Task};
 use shiftwork_taskset::read_in;
 use shiftwork_verbs::catalogue;
 
@@ -15,7 +15,7 @@ use crate::failure::refused;
 pub struct TaskSet(pub Arc<shiftwork_model::TaskSet>);
 
 /// A task as Python sees it: name; cost, period, deadline and offset in nanoseconds; the list of
-/// CPUs; priority; how jobs arrive, and the instants of releases if they are given.
+/// CPUs; priority; how jobs arrive, and the instants of releases or the distances of arrivals if they are given.
 type TaskFields = (
     String,
     (u64, u64, u64, u64, u64),
@@ -90,6 +90,14 @@ fn fields(task: &Task) -> TaskFields {
         Arrival::Periodic => ("periodic", None),
         Arrival::Sporadic => ("sporadic", None),
         Arrival::Triggered(_) => ("triggered", None),
+        Arrival::Curve(curve, pace) => {
+            let distances = curve.distances().iter().map(|it| it.as_ns());
+            let name = match pace {
+                Pace::Earliest => "periodic",
+                Pace::Random => "sporadic",
+            };
+            (name, Some(distances.collect()))
+        }
         Arrival::Releases(at) => ("releases", Some(at.iter().map(|at| at.as_ns()).collect())),
     };
     (

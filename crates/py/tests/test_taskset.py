@@ -11,6 +11,18 @@ import pytest
 import shiftwork as sw
 
 
+def test_distances_stand_for_a_period_and_survive_writing() -> None:
+    burst = sw.Task("burst", "1ms", distances=["2ms", "30ms"], deadline="50ms")
+    random = sw.Task("random", "1ms", distances_ns=[5, 2_000_000_000], deadline="3ms", arrival="sporadic")
+    made = sw.TaskSet([burst, random], cpus=1)
+    assert made.utilization == Fraction(1, 15) + Fraction(1, 1000)
+    for read in (made, sw.loads(made.to_toml())):
+        assert (read["burst"].distances_ns, read["burst"].period_ns) == ((2_000_000, 30_000_000), 2_000_000)
+        assert (read["random"].arrival, read["random"].utilization) == ("sporadic", Fraction(1, 1000))
+    with pytest.raises(sw.InputError, match="`period` and `distances`"):
+        sw.Task("a", cost="1ms", period="9ms", distances=["9ms"])
+
+
 def test_durations_are_texts_timedeltas_or_nanoseconds() -> None:
     same = [
         sw.Task("a", cost="1500us", period="2ms"),

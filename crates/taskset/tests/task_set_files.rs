@@ -332,6 +332,18 @@ fn task() -> impl Strategy<Value = Task> {
             });
             Arrival::Releases(releases.collect())
         }),
+        (prop::collection::vec(0u64..9, 1..5), any::<bool>()).prop_map(|(more, is_random)| {
+            let mut distances: Vec<u64> = Vec::new();
+            for more in more {
+                let gaps = distances.len();
+                let split = |first: usize| distances[first] + distances[gaps - 1 - first];
+                let least = (0..gaps).map(split).max().unwrap_or(1);
+                distances.push(least + more);
+            }
+            let curve = ArrivalCurve::new(distances.into_iter().map(Span::from_ns).collect());
+            let pace = [Pace::Earliest, Pace::Random][usize::from(is_random)];
+            Arrival::Curve(curve.unwrap(), pace)
+        }),
     ];
     let overrun = prop_oneof![
         Just(OnOverrun::Throttle),
@@ -354,8 +366,9 @@ fn task() -> impl Strategy<Value = Task> {
             overrun,
             command,
         )| {
-            let period = match arrival {
+            let period = match &arrival {
                 Arrival::Releases(_) => Span::from_ns(1),
+                Arrival::Curve(curve, _) => curve.shortest(),
                 _ => period,
             };
             Task {
@@ -490,7 +503,15 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
                     chains,
                     actions,
                 };
-                triggered(set, &triggers)
+                let mut set = triggered(set, &triggers);
+                for action in &mut set.actions {
+                    if let Change::SetAttributes { task, period, .. } = &mut action.change
+                        && set.tasks[task.index()].curve().is_some()
+                    {
+                        *period = None;
+                    }
+                }
+                set
             })
         },
     )

@@ -1,6 +1,6 @@
 //! What the command line and the task-set file together say about a run.
 
-use shiftwork_model::{Arrival, Frequency, Share, Span, TaskSet, Work};
+use shiftwork_model::{Arrival, Frequency, Pace, Share, Span, TaskSet, Work};
 use shiftwork_policy::PolicyError;
 use shiftwork_policy::registry::Entry;
 
@@ -55,7 +55,10 @@ pub fn policies(
 /// Whether anything about the task set depends on the seed.
 pub fn is_random(set: &TaskSet) -> bool {
     set.tasks.iter().any(|task| {
-        let is_drawn = task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..));
+        let is_drawn = matches!(
+            task.arrival,
+            Arrival::Sporadic | Arrival::Curve(_, Pace::Random)
+        ) || matches!(task.work, Work::Uniform(..));
         is_drawn || !task.jitter.is_zero()
     })
 }

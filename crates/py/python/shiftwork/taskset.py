@@ -53,10 +53,13 @@ class Task:
     affinity: str | None
     #: For fixed priorities: 1 is the most urgent; ``None``: by deadline.
     priority: int | None
-    #: ``periodic``, ``sporadic``, ``releases``, or ``triggered``.
+    #: ``periodic``, ``sporadic``, ``releases``, or ``triggered``; with distances, ``periodic``: as early as they allow.
     arrival: str
     #: When jobs arrive, counted from the offset, if ``arrival`` is ``releases``; otherwise empty.
     releases_ns: tuple[int, ...]
+    #: The least time from the first to the last of 2, 3, .. arrivals, of which the first is the period; empty: the period
+    #: alone says it.
+    distances_ns: tuple[int, ...]
     #: The task that triggers its jobs, or several as in task-set files (``{"all": ["camera", "lidar"]}``); ``None``: they
     #: arrive by time.
     triggered_by: str | Mapping[str, Any] | None
@@ -85,6 +88,8 @@ class Task:
         arrival: Literal["periodic", "sporadic", "releases", "triggered"] = "periodic",
         releases: Iterable[Duration] | None = None,
         releases_ns: Iterable[int] = (),
+        distances: Iterable[Duration] | None = None,
+        distances_ns: Iterable[int] = (),
         triggered_by: str | Mapping[str, Any] | None = None,
         queue: int | None = None,
         work: Mapping[str, Any] | None = None,
@@ -99,6 +104,13 @@ class Task:
     ) -> None:
         cost_ns = span_ns("cost", cost, cost_ns)
         period_ns = span_ns("period", period, period_ns)
+        apart = [span_ns("distances", distance) or 0 for distance in distances or ()]
+        apart += distances_ns
+        if apart:
+            if period_ns is not None or triggered_by is not None:
+                other = "triggered_by" if period_ns is None else "period"
+                raise InputError(f"task `{name}` has `{other}` and `distances`; keep one of them")
+            period_ns = apart[0]
         if triggered_by is not None:
             if period_ns is not None:
                 raise InputError(f"task `{name}` has `period` and `triggered_by`; keep one of them")
@@ -122,6 +134,7 @@ class Task:
             "priority": priority,
             "arrival": "releases" if given else arrival,
             "releases_ns": tuple(given),
+            "distances_ns": tuple(apart),
             "triggered_by": triggered_by,
             "queue": queue,
             "work": work,
@@ -134,7 +147,9 @@ class Task:
 
     @property
     def utilization(self) -> Fraction:
-        """C/T, exact; 0 for a triggered task outside a task set."""
+        """C/T, exact, by ``distances_ns`` in the long run; 0 for a triggered task outside a task set."""
+        if self.distances_ns:
+            return self.cost_ns / max(Fraction(length, gaps) for gaps, length in enumerate(self.distances_ns, 1))
         return Fraction(self.cost_ns, self.period_ns) if self.period_ns else Fraction(0)
 
     def __hash__(self) -> int:
@@ -145,7 +160,9 @@ class Task:
             "name": self.name,
             "cost": f"{self.cost_ns}ns",
         }
-        if self.triggered_by is None:
+        if self.distances_ns:
+            entries["distances"] = [f"{distance}ns" for distance in self.distances_ns]
+        elif self.triggered_by is None:
             entries["period"] = f"{self.period_ns}ns"
         if self.deadline_ns != self.period_ns:
             entries["deadline"] = f"{self.deadline_ns}ns"
@@ -437,19 +454,20 @@ def _without_place(error: InputError, owners: Mapping[int, str]) -> InputError:
 
 
 def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
-    name, (cost_ns, period_ns, deadline_ns, offset_ns, jitter_ns), affinity, priority, (arrival, releases) = fields
+    name, (cost_ns, period_ns, deadline_ns, offset_ns, jitter_ns), affinity, priority, (arrival, times) = fields
     triggered_by = table.get("triggered-by")
     task = Task(
         name,
         cost_ns=cost_ns,
-        period_ns=period_ns if triggered_by is None else None,
+        period_ns=period_ns if triggered_by is None and (arrival == "releases" or not times) else None,
         deadline_ns=deadline_ns,
         offset_ns=offset_ns,
         jitter_ns=jitter_ns,
         affinity=affinity,
         priority=priority,
         arrival=arrival,
-        releases_ns=releases or (),
+        releases_ns=(times or ()) if arrival == "releases" else (),
+        distances_ns=(times or ()) if arrival != "releases" else (),
         triggered_by=triggered_by,
         queue=table.get("queue"),
         work=table.get("work"),

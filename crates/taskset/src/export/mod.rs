@@ -212,6 +212,10 @@ fn losses_of_program(task: &Task, left_out: &mut Vec<String>) {
             matches!(task.arrival, shiftwork_model::Arrival::Releases(_)),
         ),
         (
+            "`distances`; its program decides when it runs",
+            task.curve().is_some(),
+        ),
+        (
             "`triggered-by`; its program decides when it runs",
             task.trigger().is_some(),
         ),

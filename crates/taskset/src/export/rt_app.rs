@@ -347,6 +347,13 @@ impl Thread<'_> {
                 self.lose("sporadic releases; a job is released every period");
                 None
             }
+            Arrival::Curve(..) => {
+                self.lose(&format!(
+                    "`distances`; a job is released every {}, the shortest of them",
+                    task.period
+                ));
+                None
+            }
             Arrival::Triggered(trigger) => {
                 if let Some(queue) = trigger.queue.filter(|queue| *queue > 0) {
                     self.lose(&format!(

@@ -2,6 +2,7 @@
 
 pub(crate) mod action;
 mod chain;
+mod distances;
 mod platform;
 mod resource;
 pub(crate) mod task;
@@ -154,6 +155,7 @@ fn read_file<'t>(
         platform: names.platform,
     };
     trigger::settle(&file, &mut set);
+    distances::check(&file, &set, &ids);
     chain::check(&file, &set);
     resource::check(&file, &set);
     Ok(set)

@@ -4,13 +4,13 @@ use shiftwork_model::{Arrival, Instant, OnOverrun, Phase, Span, Task, Work};
 
 use super::TaskNames;
 use super::resource::{self, Resources};
-use super::trigger;
+use super::{distances, trigger};
 use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 16] = [
+pub(super) static KEYS: [Key; 17] = [
     must(
         "name",
         Takes::Name,
@@ -27,6 +27,11 @@ pub(super) static KEYS: [Key; 16] = [
         "The least separation of arrivals; jobs are released when they arrive, or later by up to `jitter`.",
     ),
     choice(
+        "distances",
+        Takes::List(&Takes::Duration, 1),
+        "The least time from the first to the last of 2, 3, .. arrivals, instead of a period.",
+    ),
+    choice(
         "triggered-by",
         Takes::Either(&[Takes::Name, Takes::Table(&trigger::KEYS)]),
         "The tasks that trigger its jobs, instead of a period: at each completion, or where their phases say so.",
@@ -39,7 +44,7 @@ pub(super) static KEYS: [Key; 16] = [
     may(
         "deadline",
         Takes::Duration,
-        "When jobs are due after their arrival; default the period.",
+        "When jobs are due after their arrival; default the period, or the first of `distances`.",
     ),
     may(
         "offset",
@@ -64,7 +69,8 @@ pub(super) static KEYS: [Key; 16] = [
     may(
         "arrival",
         Takes::Words(|| words(&ARRIVALS)),
-        "How jobs arrive: every period, or a period and up to one more by the seed; default `periodic`.",
+        "How jobs arrive: every period, or a period and up to one more by the seed; default `periodic`. Beside `distances` \
+         `sporadic`: up to the first of these later than they allow; default as early as they do.",
     ),
     may(
         "releases",
@@ -124,7 +130,8 @@ static PHASE_KEYS: [Key; 5] = [
     ),
 ];
 
-const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
+/// Whether gaps are random.
+pub(super) const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
 
 pub(crate) const OVERRUNS: [(&str, OnOverrun); 3] = [
     ("throttle", OnOverrun::Throttle),
@@ -168,9 +175,12 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
     let cost = table.need_map("cost", "cost = \"500us\"", Value::positive_span);
     let trigger = trigger::read(&table, context.ids);
     let by_time = table.get("triggered-by").is_none();
-    let period = match by_time {
-        true => table.need_map("period", "period = \"2ms\"", Value::positive_span),
-        false => Ok(Span::from_ns(1)),
+    let curve = distances::read(&table);
+    let period = match (&curve, by_time) {
+        (Err(mistake), _) => Err(mistake.clone()),
+        (Ok(Some(curve)), _) => Ok(curve.shortest()),
+        (Ok(None), true) => table.need_map("period", "period = \"2ms\"", Value::positive_span),
+        (Ok(None), false) => Ok(Span::from_ns(1)),
     };
     let deadline = match by_time {
         true => read_deadline(&table, name.as_ref().ok(), (&cost, &period)),
@@ -183,7 +193,10 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
     let offset = table.map("offset", Value::span);
     let jitter = table.map("jitter", Value::span);
     let priority = table.map("priority", Value::priority);
-    let arrival = read_arrival(&table, period.as_ref().ok().copied());
+    let arrival = match curve? {
+        Some(curve) => distances::read_pace(&table, curve),
+        None => read_arrival(&table, period.as_ref().ok().copied()),
+    };
     let arrival = trigger.and_then(|trigger| Ok(trigger.map_or(arrival?, Arrival::Triggered)));
     let start_cpu = table.map("start-cpu", |value| names.cpu(value));
     let work = table.map("work", |value| read_work(value, context));

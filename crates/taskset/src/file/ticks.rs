@@ -5,8 +5,18 @@ use shiftwork_model::Span;
 use crate::tree::{Table, Value};
 
 /// The keys that hold times, within a task or a change, at any depth.
-const TIMES: [&str; 11] = [
-    "cost", "period", "deadline", "offset", "jitter", "releases", "work", "run", "trace", "phases",
+const TIMES: [&str; 12] = [
+    "cost",
+    "period",
+    "distances",
+    "deadline",
+    "offset",
+    "jitter",
+    "releases",
+    "work",
+    "run",
+    "trace",
+    "phases",
     "sleep",
 ];
 

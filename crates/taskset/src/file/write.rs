@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::resource::PROTOCOLS;
 use shiftwork_model::{
-    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, Join, OnOverrun, Phase,
-    Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet,
+    Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, Join, OnOverrun, Pace,
+    Phase, Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet,
     Trigger, Work,
 };
 
@@ -221,9 +221,14 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
     let platform = &set.platform;
     line(out, "name", &quoted(&task.name));
     line(out, "cost", &span(task.cost));
-    match task.trigger() {
-        None => line(out, "period", &span(task.period)),
-        Some(trigger) => write_trigger(out, trigger, set),
+    match &task.arrival {
+        Arrival::Triggered(trigger) => write_trigger(out, trigger, set),
+        Arrival::Curve(curve, _) => {
+            line(out, "distances", &list(curve.distances(), |it| span(*it)));
+        }
+        Arrival::Periodic | Arrival::Sporadic | Arrival::Releases(_) => {
+            line(out, "period", &span(task.period));
+        }
     }
     if task.deadline != task.period {
         line(out, "deadline", &span(task.deadline));
@@ -241,8 +246,8 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
         line(out, "priority", &priority.to_string());
     }
     match &task.arrival {
-        Arrival::Periodic | Arrival::Triggered(_) => {}
-        Arrival::Sporadic => line(out, "arrival", "\"sporadic\""),
+        Arrival::Periodic | Arrival::Curve(_, Pace::Earliest) | Arrival::Triggered(_) => {}
+        Arrival::Sporadic | Arrival::Curve(_, Pace::Random) => line(out, "arrival", "\"sporadic\""),
         Arrival::Releases(releases) => line(out, "releases", &list(releases, |at| instant(*at))),
     }
     if let Some(cpu) = task.start_cpu {

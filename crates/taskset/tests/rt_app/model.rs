@@ -60,7 +60,9 @@ fn of(task: &Task, end: u64) -> Of<'_> {
             .collect(),
         Arrival::Releases(releases) => releases.iter().map(|at| offset + at.as_ns()).collect(),
         Arrival::Triggered(_) => VecDeque::new(),
-        Arrival::Sporadic => panic!("imported threads arrive by time or by triggers"),
+        Arrival::Sporadic | Arrival::Curve(..) => {
+            panic!("imported threads arrive by time or by triggers")
+        }
     };
     let places = match task.trigger() {
         Some(trigger) if trigger.join == Join::All => trigger.sources.len(),
