@@ -5,7 +5,8 @@ mod common;
 
 use common::{NS, finishes, options, simulate, task};
 use shiftwork_model::{
-    Arrival, OnOverrun, Phase, Priority, RandomStream, Record, RecordKind, Span, TaskSet, Work,
+    Arrival, ArrivalCurve, OnOverrun, Pace, Phase, Priority, RandomStream, Record, RecordKind,
+    Span, TaskSet, Work,
 };
 
 /// An incomplete job in the terms of the rules.
@@ -245,6 +246,7 @@ fn jobs(set: &TaskSet, task: usize, horizon: u64) -> Vec<(u64, u64)> {
     let of = &set.tasks[task];
     let arrivals: Vec<u64> = match &of.arrival {
         Arrival::Releases(instants) => instants.iter().map(|at| at.as_ns()).collect(),
+        Arrival::Curve(curve, _) => earliest(curve.distances(), horizon),
         _ => (0..horizon).step_by(of.period.as_ns() as usize).collect(),
     };
     // The key of the stream is part of the rules: the same seed is to give the same run for ever.
@@ -256,6 +258,24 @@ fn jobs(set: &TaskSet, task: usize, horizon: u64) -> Vec<(u64, u64)> {
         (arrival, last)
     };
     arrivals.into_iter().map(job).collect()
+}
+
+/// The arrivals before the horizon, each as early as its distances from all before it allow.
+fn earliest(distances: &[Span], horizon: u64) -> Vec<u64> {
+    let mut arrivals = vec![0];
+    loop {
+        let keeps = |at: u64| {
+            let before = arrivals.iter().rev().zip(distances);
+            before
+                .into_iter()
+                .all(|(before, distance)| at - before >= distance.as_ns())
+        };
+        let last = arrivals[arrivals.len() - 1];
+        match (last..horizon).find(|&at| keeps(at)) {
+            Some(next) => arrivals.push(next),
+            None => return arrivals,
+        }
+    }
 }
 
 fn random_work(random: &mut RandomStream, cost: u64, period: u64) -> Work {
@@ -288,6 +308,8 @@ enum Tasks {
     General,
     /// Also jitter.
     Jitter,
+    /// Also jitter and arrival curves.
+    Curves,
 }
 
 fn random_set(seed: u64, tasks_have: Tasks) -> TaskSet {
@@ -302,7 +324,8 @@ fn random_set(seed: u64, tasks_have: Tasks) -> TaskSet {
         if random.below(3) == 0 {
             task.priority = Priority::new(1 + random.below(3) as u32);
         }
-        if tasks_have == Tasks::Jitter && random.below(3) > 0 {
+        let jitter = [Tasks::Jitter, Tasks::Curves].contains(&tasks_have);
+        if jitter && random.below(3) > 0 {
             task.jitter = NS(random.below(3 * period));
         }
         if tasks_have != Tasks::Plain && (tasks_have == Tasks::General || random.below(2) == 0) {
@@ -319,6 +342,16 @@ fn random_set(seed: u64, tasks_have: Tasks) -> TaskSet {
                 });
                 task.arrival = Arrival::Releases(instants.collect());
             }
+        }
+        if tasks_have == Tasks::Curves && random.below(3) > 0 {
+            let mut distances = vec![period];
+            for gaps in 1..1 + random.below(4) as usize {
+                let split = |first: usize| distances[first] + distances[gaps - 1 - first];
+                let least = (0..gaps).map(split).max().unwrap();
+                distances.push(least + random.below(2) * random.below(12));
+            }
+            let curve = ArrivalCurve::new(distances.into_iter().map(NS).collect());
+            task.arrival = Arrival::Curve(curve.unwrap(), Pace::Earliest);
         }
         task
     });
@@ -375,4 +408,9 @@ fn jobs_with_budgets_and_suspensions_complete_as_in_the_rules() {
 #[test]
 fn jobs_with_jitter_complete_as_in_the_rules() {
     compare(1..=3_000, Tasks::Jitter);
+}
+
+#[test]
+fn jobs_with_arrival_curves_complete_as_in_the_rules() {
+    compare(1..=3_000, Tasks::Curves);
 }
