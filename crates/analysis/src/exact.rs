@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::Ratio;
-use shiftwork_model::{Share, Span};
+use shiftwork_model::{Share, Span, Task};
 
 /// Units in a billionth of a CPU. A whole CPU has 10^9 x 2^34 units, just below 2^64, so that a
 /// cost of 64 bits can be converted in 128 and a supply of whole billionths is a whole number.
@@ -54,6 +54,12 @@ impl Rate {
             work_ns: work.as_ns(),
             every_ns: every.as_ns(),
         })
+    }
+
+    /// The utilization of a task, in the long run; `None` if its period is zero.
+    pub(crate) fn of(task: &Task) -> Option<Self> {
+        let (work, every) = task.long_run();
+        Self::new(work, every)
     }
 
     /// Whether one CPU is too little. A job runs on one CPU at a time, so nothing helps then.

@@ -19,8 +19,10 @@
 
 pub mod admission;
 pub mod affinity;
+mod arrivals;
 mod blocking;
 pub mod chains;
+mod curves;
 mod exact;
 mod filter;
 pub mod global_edf;

@@ -1,5 +1,5 @@
 //! Task sets that stand for those whose jobs have to wait before they may run: for their release, as they have jitter, or
-//! within the job, as they suspend themselves or lock mutexes.
+//! within the job, as they suspend themselves or lock mutexes. Where tasks have arrival curves, sporadic ones stand for them.
 //!
 //! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md`, `docs/theory/jitter.md` and
 //! `docs/theory/blocking.md` have the lemmas.
@@ -7,6 +7,7 @@
 use shiftwork_model::{Affinity, PolicyTraits, Span, Task, TaskId, TaskSet, Work};
 
 use crate::blocking::blocking;
+use crate::curves::{at_shortest_distance, has_curves};
 use crate::policy::{is_by_priority, is_edf};
 use crate::suspensions::{suspends, suspension};
 
@@ -21,7 +22,7 @@ pub enum StandIns {
     Unknown,
 }
 
-/// Tasks without jitter that neither suspend themselves nor lock mutexes.
+/// Tasks without jitter and arrival curves that neither suspend themselves nor lock mutexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Others {
     /// The tasks, in the order of the real ones.
@@ -34,6 +35,17 @@ pub struct Others {
 impl StandIns {
     /// What stands for the tasks under such a policy.
     pub fn of(set: &TaskSet, policy: &PolicyTraits) -> Self {
+        let sporadic = at_shortest_distance(set);
+        match Self::of_sporadic(&sporadic, policy) {
+            Self::Same if has_curves(set) => Self::Other(Box::new(Others {
+                delays: vec![Span::ZERO; set.tasks.len()],
+                set: sporadic.into_owned(),
+            })),
+            found => found,
+        }
+    }
+
+    fn of_sporadic(set: &TaskSet, policy: &PolicyTraits) -> Self {
         if !waits(set) {
             return Self::Same;
         }
@@ -77,6 +89,8 @@ impl StandIns {
     /// to their own. On one CPU, EDF is late by no more than the most by which the demand in some time exceeds it, and the
     /// demand of tasks with jitter is that of tasks with earlier deadlines.
     pub fn where_bound(set: &TaskSet, policy: &PolicyTraits, bound: &[Affinity]) -> Self {
+        let of = set;
+        let set = &*at_shortest_distance(set);
         let is_on_one_cpu = |(id, task): (TaskId, &Task)| {
             let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
             affinity.cpus().len() == 1
@@ -93,7 +107,7 @@ impl StandIns {
                 delays: vec![Span::ZERO; set.tasks.len()],
                 set: earlier,
             })),
-            None => Self::of(set, policy),
+            None => Self::of(of, policy),
         }
     }
 }

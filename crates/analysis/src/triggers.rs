@@ -4,6 +4,7 @@
 
 use shiftwork_model::{Affinity, Arrival, Join, Phase, Span, Task, TaskId, TaskSet, Trigger, Work};
 
+use crate::arrivals::curve_of;
 use crate::exact::whole;
 use crate::suspensions::suspends;
 use crate::uniprocessor::{Response, WithJitter, fp_responses_with_jitter};
@@ -277,13 +278,14 @@ pub(crate) fn holistic(
         for on_cpu in &cpus {
             let with_jitter = on_cpu.iter().map(|&(id, place)| {
                 let task = &set.tasks[id.index()];
-                let root = streams.of[id.index()][place].root;
+                let root = &set.tasks[streams.of[id.index()][place].root.index()];
                 WithJitter {
+                    curve: curve_of(root),
                     ranked: Ranked {
                         task: Sporadic {
                             // Costs that are scaled take whole ticks all the same.
                             cost: in_ticks(task.cost, set.platform.tick_unit),
-                            period: set.tasks[root.index()].period,
+                            period: root.period,
                             deadline: task.deadline,
                         },
                         priority: priorities[id.index()],

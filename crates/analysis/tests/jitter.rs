@@ -11,23 +11,24 @@ use ticks::{factor, sporadic};
 
 const WHOLE: Option<Share> = Share::from_billionths(Share::WHOLE);
 
-fn task(cost: u64, period: u64, deadline: u64, jitter: u64, priority: u32) -> WithJitter {
+fn task(cost: u64, period: u64, deadline: u64, jitter: u64, priority: u32) -> WithJitter<'static> {
     let ranked = Ranked {
         task: sporadic(cost, period, deadline),
         priority: Priority::new(priority).unwrap(),
     };
     WithJitter {
         ranked,
+        curve: None,
         jitter: Span::from_ns(jitter),
     }
 }
 
-fn verdict(tasks: &[WithJitter]) -> Outcome<shiftwork_analysis::uniprocessor::TooLate> {
+fn verdict(tasks: &[WithJitter<'_>]) -> Outcome<shiftwork_analysis::uniprocessor::TooLate> {
     fp_rta_with_jitter(tasks, WHOLE.unwrap(), &mut Steps::ordinary())
 }
 
 /// The least deadline with which the last task is shown, all others being in time.
-fn bound(tasks: &[WithJitter], most: u64) -> Option<u64> {
+fn bound(tasks: &[WithJitter<'_>], most: u64) -> Option<u64> {
     (1..=most).find(|&deadline| {
         let mut tasks = tasks.to_vec();
         for task in &mut tasks {
@@ -43,7 +44,7 @@ type Job = (u64, u64);
 
 /// The longest time from an arrival of the last task to its finish, the first task being the most
 /// urgent.
-fn longest(tasks: &[WithJitter], jobs: &[Vec<Job>]) -> u64 {
+fn longest(tasks: &[WithJitter<'_>], jobs: &[Vec<Job>]) -> u64 {
     let mut pending: Vec<(usize, usize, u64)> = Vec::new();
     for (index, jobs) in jobs.iter().enumerate() {
         let cost = tasks[index].ranked.task.cost.as_ns();
@@ -71,7 +72,7 @@ fn longest(tasks: &[WithJitter], jobs: &[Vec<Job>]) -> u64 {
 
 /// Random tasks that leave the CPU idle at times, the first the most urgent: with jitter, those that
 /// do not may keep it busy for ever.
-fn random(stream: &mut RandomStream, count: u64, periods: u64) -> Vec<WithJitter> {
+fn random(stream: &mut RandomStream, count: u64, periods: u64) -> Vec<WithJitter<'static>> {
     (1..=count as u32)
         .map(|priority| {
             let period = count + 1 + stream.below(periods);

@@ -169,6 +169,16 @@ impl ArrivalCurve {
         Span::from_ns(length.as_ns().div_ceil(gaps))
     }
 
+    /// So much work every so often, in the long run, if each arrival brings so much.
+    pub fn long_run(&self, cost: Span) -> (Span, Span) {
+        let (gaps, length) = self.block();
+        match cost.checked_mul(gaps) {
+            Some(work) => (work, length),
+            // Centuries of work: rounding the mean down by a nanosecond changes nothing.
+            None => (cost, Span::from_ns((length.as_ns() / gaps).max(1))),
+        }
+    }
+
     /// The longest time from an arrival to the earliest instant at which the curve allows the next, whatever the arrivals
     /// before it.
     pub fn longest_gap(&self) -> Span {

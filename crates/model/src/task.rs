@@ -339,14 +339,8 @@ impl Task {
 
     /// So much work every so often, in the long run: C in every T, or in the arrival curve's block of arrivals.
     pub fn long_run(&self) -> (Span, Span) {
-        let Some((gaps, length)) = self.curve().map(ArrivalCurve::block) else {
-            return (self.cost, self.period);
-        };
-        match self.cost.checked_mul(gaps) {
-            Some(work) => (work, length),
-            // Centuries of work: rounding the mean down by a nanosecond changes nothing.
-            None => (self.cost, Span::from_ns((length.as_ns() / gaps).max(1))),
-        }
+        let curve = self.curve();
+        curve.map_or((self.cost, self.period), |curve| curve.long_run(self.cost))
     }
 
     /// C/T, or by the arrival curve what follows from it in the long run.

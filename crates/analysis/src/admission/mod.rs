@@ -14,6 +14,7 @@
 
 mod advice;
 mod books;
+mod curves;
 mod decide;
 mod lingering;
 mod online;
@@ -32,6 +33,7 @@ use shiftwork_model::{
 };
 
 use crate::affinity::Groups;
+use crate::curves::has_curves;
 use crate::exact::Rate;
 use crate::pfair::Quanta;
 use crate::policy::{
@@ -298,8 +300,17 @@ impl fmt::Display for Decision {
 ///
 /// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
 /// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised. Where tasks
-/// trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
+/// have arrival curves, sporadic ones that are the shortest distance apart stand for them, unless a test for one CPU takes the
+/// curves. Where tasks trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
+    match has_curves(set) {
+        true => curves::admit(set, bound, terms),
+        false => admit_by_period(set, bound, terms),
+    }
+}
+
+/// As [`admit`], of tasks without arrival curves.
+fn admit_by_period(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let decision = admit_at_once(set, bound, terms);
     match StandIns::where_bound(set, &terms.policy, bound) {
         StandIns::Same => decision,

@@ -28,7 +28,7 @@ pub(super) fn promise(
         return decision;
     }
     let known = match set.actions.is_empty() {
-        true => shown(set, bound, terms),
+        true => shown(set, bound, terms, "the latest arrivals of triggered jobs"),
         false => None,
     };
     let (guarantee, reason) = known.unwrap_or_else(|| {
@@ -47,7 +47,13 @@ pub(super) fn promise(
     }
 }
 
-fn shown(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Option<(Guarantee, String)> {
+/// What tests show of the tasks with the supply that is left, if nothing changes, and why; it counts this.
+pub(super) fn shown(
+    set: &TaskSet,
+    bound: &[Affinity],
+    terms: Terms,
+    what: &str,
+) -> Option<(Guarantee, String)> {
     // Whose costs are scaled may look as if it were never throttled.
     Streams::of(set)?;
     let own = set.tasks.iter().enumerate();
@@ -73,13 +79,12 @@ fn shown(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Option<(Guarantee, 
         };
         let decision = decide(&slower, &question);
         let by = decision.by?;
-        let what = match guarantee {
+        let promise = match guarantee {
             Guarantee::Hard => "all deadlines are met",
             _ => "tardiness is bounded",
         };
         (decision.answer == Answer::Schedulable).then(|| {
-            let reason =
-                format!("{what} by {by}, which counts the latest arrivals of triggered jobs");
+            let reason = format!("{promise} by {by}, which counts {what}");
             (guarantee, reason)
         })
     })

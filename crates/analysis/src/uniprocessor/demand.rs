@@ -4,33 +4,36 @@
 use shiftwork_model::Share;
 
 use super::time_for;
-use crate::exact::{Demand, Rate, fit, units_of, whole};
-use crate::{Sporadic, Steps};
+use crate::Steps;
+use crate::arrivals::Arriving;
+use crate::exact::{Demand, fit, units_of, whole};
 
 /// The work that is released and due within `[0, at]` if all tasks start together.
-pub(super) fn demand(tasks: &[Sporadic], at: u128) -> u128 {
-    let due = tasks.iter().filter(|task| task.deadline_ns() <= at);
-    due.map(|task| ((at - task.deadline_ns()) / task.period_ns() + 1) * task.cost_ns())
-        .sum()
+pub(super) fn demand(tasks: &[impl Arriving], at: u128) -> u128 {
+    let due = tasks.iter().map(|one| {
+        let (task, arrivals) = (one.task(), one.arrivals());
+        arrivals.due_within(at, task.deadline_ns()) * task.cost_ns()
+    });
+    due.sum()
 }
 
 /// The last deadline strictly before `before`.
-pub(super) fn last_deadline(tasks: &[Sporadic], before: u128) -> Option<u128> {
-    let due = tasks.iter().filter(|task| task.deadline_ns() < before);
-    due.map(|task| {
-        let periods = (before - 1 - task.deadline_ns()) / task.period_ns();
-        task.deadline_ns() + periods * task.period_ns()
-    })
-    .max()
+pub(super) fn last_deadline(tasks: &[impl Arriving], before: u128) -> Option<u128> {
+    let last = before.checked_sub(1)?;
+    let due = tasks.iter().filter_map(|one| {
+        let (deadline, arrivals) = (one.task().deadline_ns(), one.arrivals());
+        let jobs = arrivals.due_within(last, deadline);
+        Some(deadline + arrivals.distance(jobs.checked_sub(1)?))
+    });
+    due.max()
 }
 
 /// The first deadline at `from` or later; `None` without tasks.
-pub(super) fn next_deadline(tasks: &[Sporadic], from: u128) -> Option<u128> {
-    let due = tasks.iter().map(|task| {
-        let periods = from
-            .saturating_sub(task.deadline_ns())
-            .div_ceil(task.period_ns());
-        task.deadline_ns() + periods * task.period_ns()
+pub(super) fn next_deadline(tasks: &[impl Arriving], from: u128) -> Option<u128> {
+    let due = tasks.iter().map(|one| {
+        let (deadline, arrivals) = (one.task().deadline_ns(), one.arrivals());
+        let earlier = arrivals.released_within(from.saturating_sub(deadline));
+        deadline + arrivals.distance(earlier)
     });
     due.min()
 }
@@ -39,7 +42,7 @@ pub(super) fn next_deadline(tasks: &[Sporadic], from: u128) -> Option<u128> {
 pub(super) enum Linear {
     /// The utilization is above the supply.
     Overloaded,
-    /// It equals the supply, or is next to it: no bound from here.
+    /// It equals the supply, or is next to it, or a task has an arrival curve: no bound from here.
     None,
     /// It is below.
     Below(Line),
@@ -58,12 +61,13 @@ pub(super) struct Line {
 impl Line {
     /// The line of these tasks; whole numbers of a fixed size, as a common denominator of thousands of
     /// periods would have hundreds of thousands of digits.
-    pub(super) fn of(tasks: &[Sporadic], supply: Share) -> Linear {
+    pub(super) fn of(tasks: &[impl Arriving], supply: Share) -> Linear {
         let mut used = Demand::default();
         let (mut before, mut beyond) = (0u128, 0u128);
-        for task in tasks {
+        for one in tasks {
+            let task = one.task();
             let (period, deadline) = (task.period_ns(), task.deadline_ns());
-            let Some(rate) = Rate::new(task.cost, task.period) else {
+            let Some(rate) = one.rate() else {
                 return Linear::Overloaded;
             };
             used.add(rate);
@@ -76,7 +80,11 @@ impl Line {
         if !fit([&used], 1, supply) {
             return Linear::Overloaded;
         }
-        let longest = tasks.iter().map(Sporadic::deadline_ns).max().unwrap_or(0);
+        if tasks.iter().any(|one| one.curve().is_some()) {
+            return Linear::None;
+        }
+        let deadlines = tasks.iter().map(|one| one.task().deadline_ns());
+        let longest = deadlines.max().unwrap_or(0);
         match units_of(supply).saturating_sub(used.units_max()) {
             0 => Linear::None,
             spare => Linear::Below(Self {
@@ -101,21 +109,21 @@ impl Line {
 
 /// The length of the synchronous busy period, or `limit` if that is shorter.
 pub(super) fn busy_period(
-    tasks: &[Sporadic],
+    tasks: &[impl Arriving],
     supply: Share,
     limit: Option<u128>,
     steps: &mut Steps,
 ) -> Option<u128> {
     let limit = limit.unwrap_or(u128::MAX);
-    let mut length = time_for(tasks.iter().map(Sporadic::cost_ns).sum(), supply)?;
+    let mut length = time_for(tasks.iter().map(|one| one.task().cost_ns()).sum(), supply)?;
     loop {
         if length >= limit {
             return Some(limit);
         }
         steps.take(tasks.len())?;
-        let jobs = |task: &Sporadic| length.div_ceil(task.period_ns());
-        let work = tasks.iter().try_fold(0u128, |sum, task| {
-            sum.checked_add(jobs(task).checked_mul(task.cost_ns())?)
+        let work = tasks.iter().try_fold(0u128, |sum, one| {
+            let jobs = one.arrivals().released_within(length);
+            sum.checked_add(jobs.checked_mul(one.task().cost_ns())?)
         })?;
         let next = time_for(work, supply)?;
         if next == length {

@@ -1,8 +1,9 @@
 //! Fixed priorities on one CPU: worst-case response times.
 
-use shiftwork_model::{Share, Span};
+use shiftwork_model::{ArrivalCurve, Share, Span};
 
 use super::{span, time_for, too_much};
+use crate::arrivals::Arriving;
 use crate::exact::whole;
 use crate::response::as_spans;
 use crate::{NotShown, Outcome, Ranked, Sporadic, Steps};
@@ -18,18 +19,23 @@ pub struct TooLate {
 
 /// A task whose jobs become ready some time after they have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WithJitter {
+pub struct WithJitter<'a> {
     /// The task and its priority. Its period separates arrivals; its deadline counts from them.
     pub ranked: Ranked,
+    /// The curve that arrivals keep to; `None` if nothing but the period separates them.
+    pub curve: Option<&'a ArrivalCurve>,
     /// The longest from an arrival until the job is ready. Zero and beyond the period are allowed.
     pub jitter: Span,
 }
 
-impl From<Ranked> for WithJitter {
-    /// Jobs are ready when they arrive.
+impl From<Ranked> for WithJitter<'_> {
+    /// Jobs are ready when they arrive, a period or more apart.
     fn from(ranked: Ranked) -> Self {
-        let jitter = Span::ZERO;
-        Self { ranked, jitter }
+        Self {
+            ranked,
+            curve: None,
+            jitter: Span::ZERO,
+        }
     }
 }
 
@@ -50,15 +56,15 @@ impl From<Ranked> for WithJitter {
 /// 1986; for deadlines beyond the period every job of the busy period is looked at, as in
 /// J. Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with Arbitrary Deadlines", RTSS 1990.
 pub fn fp_rta(tasks: &[Ranked], supply: Share, steps: &mut Steps) -> Outcome<TooLate> {
-    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    let tasks: Vec<WithJitter<'_>> = tasks.iter().copied().map(WithJitter::from).collect();
     fp_rta_with_jitter(&tasks, supply, steps)
 }
 
-/// The same where jobs become ready up to a jitter after they have arrived. Response times count
-/// from the arrival.
+/// The same where jobs become ready up to a jitter after they have arrived, and arrivals keep to curves. Response times
+/// count from the arrival.
 ///
 /// # Assumes
-/// As [`fp_rta()`], but for the jitter. The jobs of a task become ready in the order of their arrival.
+/// As [`fp_rta()`], but for the jitter and the curves. The jobs of a task become ready in the order of their arrival.
 ///
 /// # Cost
 /// As [`fp_rta()`]. With jitter a CPU that is used up entirely may be busy without end, so that only
@@ -68,9 +74,11 @@ pub fn fp_rta(tasks: &[Ranked], supply: Share, steps: &mut Steps) -> Outcome<Too
 /// N. Audsley, A. Burns, M. Richardson, K. Tindell, A. Wellings, "Applying new scheduling theory to
 /// static priority pre-emptive scheduling", Software Engineering Journal 8(5), 1993; for deadlines or
 /// jitters beyond the period K. Tindell, A. Burns, A. Wellings, "An Extendible Approach for Analyzing
-/// Fixed Priority Hard Real-Time Tasks", Real-Time Systems 6(2), 1994.
+/// Fixed Priority Hard Real-Time Tasks", Real-Time Systems 6(2), 1994; for curves the same recurrence with the number of
+/// releases in a window that they allow: K. Richter, "Compositional Scheduling Analysis Using Standard Event Models", PhD
+/// thesis, TU Braunschweig 2005. `docs/theory/curves.md` has the proof.
 pub fn fp_rta_with_jitter(
-    tasks: &[WithJitter],
+    tasks: &[WithJitter<'_>],
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<TooLate> {
@@ -106,12 +114,11 @@ pub(crate) struct Response {
 /// # Cost
 /// As [`fp_response_times`]; with jitter a CPU that is used up entirely may be busy without end.
 pub(crate) fn fp_responses_with_jitter(
-    tasks: &[WithJitter],
+    tasks: &[WithJitter<'_>],
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Response>> {
-    let plain: Vec<Sporadic> = tasks.iter().map(|task| *task.task()).collect();
-    if let Some(misfit) = too_much(&plain, supply) {
+    if let Some(misfit) = too_much(tasks, supply) {
         return Outcome::Fail(misfit);
     }
     let mut worst = Vec::new();
@@ -156,7 +163,7 @@ pub fn fp_response_times(
     if let Some(misfit) = too_much(&plain, supply) {
         return Outcome::Fail(misfit);
     }
-    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    let tasks: Vec<WithJitter<'_>> = tasks.iter().copied().map(WithJitter::from).collect();
     let worst = tasks.iter().enumerate().map(|(place, own)| {
         let urgent = urgent(&tasks, place);
         response(own, &urgent, supply, u128::MAX, steps).map(|[worst, _]| worst)
@@ -173,7 +180,7 @@ pub fn fp_response_times(
 /// Whether the task at this place is in time, whatever the others are, as [`fp_rta()`] decides it; `None` when out of
 /// steps.
 pub(crate) fn fp_in_time(tasks: &[Ranked], place: usize, steps: &mut Steps) -> Option<bool> {
-    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    let tasks: Vec<WithJitter<'_>> = tasks.iter().copied().map(WithJitter::from).collect();
     let deadline = tasks[place].task().deadline_ns();
     let urgent = urgent(&tasks, place);
     let [response, _] = response(&tasks[place], &urgent, whole(), deadline, steps)?;
@@ -181,37 +188,46 @@ pub(crate) fn fp_in_time(tasks: &[Ranked], place: usize, steps: &mut Steps) -> O
 }
 
 /// The tasks that may preempt the one at this place.
-fn urgent(tasks: &[WithJitter], place: usize) -> Vec<WithJitter> {
+fn urgent<'a>(tasks: &[WithJitter<'a>], place: usize) -> Vec<WithJitter<'a>> {
     let own = tasks[place].ranked.priority;
     let others = tasks.iter().enumerate();
     let urgent = others.filter(|&(other, task)| other != place && task.ranked.priority <= own);
     urgent.map(|(_, task)| *task).collect()
 }
 
-impl WithJitter {
-    const fn task(&self) -> &Sporadic {
+impl Arriving for WithJitter<'_> {
+    fn task(&self) -> &Sporadic {
         &self.ranked.task
     }
 
-    const fn jitter_ns(&self) -> u128 {
-        self.jitter.as_ns() as u128
+    fn curve(&self) -> Option<&ArrivalCurve> {
+        self.curve
+    }
+
+    fn jitter(&self) -> Span {
+        self.jitter
     }
 }
 
 /// The worst response time, from the arrival of a job on and from when it is ready; or from the arrival on one above
 /// `limit` as soon as there is one. `None` when out of steps.
 fn response(
-    own: &WithJitter,
-    urgent: &[WithJitter],
+    own: &WithJitter<'_>,
+    urgent: &[WithJitter<'_>],
     supply: Share,
     limit: u128,
     steps: &mut Steps,
 ) -> Option<[u128; 2]> {
-    let possible = |one: &WithJitter| one.task().is_possible();
+    let possible = |one: &WithJitter<'_>| one.task().is_possible();
     if !possible(own) || !urgent.iter().all(possible) || supply.billionths() == 0 {
         return Some([u128::MAX; 2]);
     }
-    let (task, jitter) = (own.task(), own.jitter_ns());
+    let (task, arrivals) = (own.task(), own.arrivals());
+    let jitter = u128::from(own.jitter.as_ns());
+    let preempting: Vec<_> = urgent
+        .iter()
+        .map(|one| (one.arrivals(), one.task().cost_ns()))
+        .collect();
     let mut worst = [0; 2];
     // Relative to when the first job became ready, after waiting for the whole jitter: the arrival
     // of the current job, if the first had arrived when it became ready, and its finishing time.
@@ -226,9 +242,9 @@ fn response(
                 return Some([response; 2]);
             }
             steps.take(urgent.len() + 1)?;
-            let work = urgent.iter().try_fold(owed, |sum, other| {
-                let jobs = (finish + other.jitter_ns()).div_ceil(other.task().period_ns());
-                sum.checked_add(jobs.checked_mul(other.task().cost_ns())?)
+            let work = preempting.iter().try_fold(owed, |sum, (arrivals, cost)| {
+                let jobs = arrivals.released_within(finish);
+                sum.checked_add(jobs.checked_mul(*cost)?)
             })?;
             let next = time_for(work, supply)?;
             if next <= finish {
@@ -242,7 +258,7 @@ fn response(
             worst[0].max(finish + jitter - arrived),
             worst[1].max(from_ready),
         ];
-        arrived += task.period_ns();
+        arrived = arrivals.distance(job);
         if finish + jitter <= arrived {
             return Some(worst);
         }

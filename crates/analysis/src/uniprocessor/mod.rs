@@ -16,12 +16,13 @@ pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jit
 pub use np_edf::{BlockedInterval, np_edf};
 pub(crate) use np_fp::np_fp_in_time;
 pub use np_fp::{np_fp_response_times, np_fp_rta};
-pub use qpa::{Overfull, qpa};
+pub use qpa::{Overfull, WithCurve, qpa, qpa_with_curves};
 
 use shiftwork_model::{Share, Span};
 
-use crate::exact::{Demand, Rate, fit};
-use crate::{NotShown, Sporadic};
+use crate::NotShown;
+use crate::arrivals::Arriving;
+use crate::exact::{Demand, fit};
 
 /// The time that a CPU of this supply takes for this much work, rounded up; `None` if it never ends.
 pub(crate) fn time_for(work_ns: u128, supply: Share) -> Option<u128> {
@@ -36,15 +37,15 @@ fn span(ns: u128) -> Span {
 }
 
 /// The first task that is none, or with which the tasks need more than the supply; `None` if all fit.
-fn too_much(tasks: &[Sporadic], supply: Share) -> Option<NotShown> {
+fn too_much<T: Arriving>(tasks: &[T], supply: Share) -> Option<NotShown> {
     let mut used = Demand::default();
-    let mut fits = |task: &Sporadic| match Rate::new(task.cost, task.period) {
-        Some(rate) if task.is_possible() => {
+    let mut fits = |one: &T| match one.rate() {
+        Some(rate) if one.task().is_possible() => {
             used.add(rate);
             fit([&used], 1, supply)
         }
         _ => false,
     };
-    let place = tasks.iter().position(|task| !fits(task))?;
+    let place = tasks.iter().position(|one| !fits(one))?;
     Some(NotShown { place })
 }

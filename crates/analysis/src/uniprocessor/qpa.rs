@@ -1,9 +1,10 @@
 //! EDF on one CPU, exact: quick processor-demand analysis.
 
-use shiftwork_model::{Share, Span};
+use shiftwork_model::{ArrivalCurve, Share, Span};
 
 use super::demand::{Line, Linear, busy_period, demand, last_deadline};
 use super::{span, time_for};
+use crate::arrivals::Arriving;
 use crate::exact::whole;
 use crate::filter::{Interval, RATIO, ratio};
 use crate::{Outcome, Sporadic, Steps};
@@ -16,6 +17,25 @@ pub struct Overfull {
     pub length: Span,
     /// The work due in it.
     pub demand: Span,
+}
+
+/// A task whose arrivals keep to a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithCurve<'a> {
+    /// The task. Its period is the least separation of arrivals.
+    pub task: Sporadic,
+    /// `None`: nothing but the period separates arrivals.
+    pub curve: Option<&'a ArrivalCurve>,
+}
+
+impl Arriving for WithCurve<'_> {
+    fn task(&self) -> &Sporadic {
+        &self.task
+    }
+
+    fn curve(&self) -> Option<&ArrivalCurve> {
+        self.curve
+    }
 }
 
 /// Whether EDF meets all deadlines on one CPU of this supply. Exact for sporadic tasks at supply 1;
@@ -36,7 +56,29 @@ pub fn qpa(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Outcome<Over
     search(tasks, supply, steps).unwrap_or(Outcome::StepLimit)
 }
 
-fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcome<Overfull>> {
+/// The same where arrivals keep to curves.
+///
+/// # Assumes
+/// As [`qpa()`], but for the curves.
+///
+/// # Cost
+/// As [`qpa()`], but what must be examined is bounded by the synchronous busy period alone, and each count of jobs takes a
+/// binary search.
+///
+/// # Source
+/// K. Gresser, "An Event Model for Deadline Verification of Hard Real-Time Systems", Euromicro Workshop on Real-Time
+/// Systems 1993: on one CPU, EDF is late only if in some interval more is released and due than fits, whatever bounds the
+/// releases. The search is that of QPA, which needs of the demand only that it is a step function that does not fall.
+/// `docs/theory/curves.md` has the proof.
+pub fn qpa_with_curves(
+    tasks: &[WithCurve<'_>],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<Overfull> {
+    search(tasks, supply, steps).unwrap_or(Outcome::StepLimit)
+}
+
+fn search(tasks: &[impl Arriving], supply: Share, steps: &mut Steps) -> Option<Outcome<Overfull>> {
     let hopeless = Outcome::Fail(Overfull {
         length: Span::ZERO,
         demand: Span::ZERO,
@@ -44,7 +86,7 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
     if tasks.is_empty() {
         return Some(Outcome::Pass(()));
     }
-    if !tasks.iter().all(Sporadic::is_possible) || supply.billionths() == 0 {
+    if !tasks.iter().all(|one| one.task().is_possible()) || supply.billionths() == 0 {
         return Some(hopeless);
     }
     steps.take(tasks.len())?;
@@ -57,7 +99,7 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
         Linear::Below(line) => Some(line.leaves(0)),
     };
     let horizon = busy_period(tasks, supply, limit, steps)?;
-    let least = tasks.iter().map(Sporadic::deadline_ns).min()?;
+    let least = tasks.iter().map(|one| one.task().deadline_ns()).min()?;
     let mut at = match last_deadline(tasks, horizon.saturating_add(1)) {
         Some(at) => at,
         None => return Some(Outcome::Pass(())),
@@ -87,8 +129,9 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
 
 /// Whether floating point shows that the sum of all C / min(D, T) is at most 1: then all deadlines
 /// are met.
-fn densities_fit(tasks: &[Sporadic]) -> bool {
-    let sum = Interval::sum_over(tasks, RATIO, |task| {
+fn densities_fit(tasks: &[impl Arriving]) -> bool {
+    let sum = Interval::sum_over(tasks, RATIO, |one| {
+        let task = one.task();
         ratio(task.cost.as_ns(), task.deadline.min(task.period).as_ns())
     });
     sum.at_most(Interval::of(1)) == Some(true)

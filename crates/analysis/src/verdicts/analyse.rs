@@ -3,11 +3,12 @@
 //! When a triggered job arrives depends on responses, and responses on when jobs arrive. What is found so that both agree
 //! holds: `docs/theory/triggers.md` has the proof. Nothing is ever refuted where tasks are triggered.
 
-use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, Task, TaskSet};
+use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, TaskSet};
 
-use super::conclude::{ask_nothing_aside, improve, judgement, nothing_applies};
-use super::judge::{analyse_by_time, utilization};
-use super::{Analysis, Answer, Candidate, Criterion, Found, PolicyAnalysis};
+use super::conclude::{ask_nothing_aside, judgement, note_responses, nothing_applies};
+use super::curves::analyse_by_time;
+use super::judge::utilization;
+use super::{Analysis, Answer, Candidate, Criterion, PolicyAnalysis};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::policy::is_fp;
 use crate::triggers::{Streams, by_time, holistic, triggers_at_start};
@@ -22,7 +23,8 @@ const ROUNDS: usize = 24;
 ///
 /// # Assumes
 /// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
-/// a task set is not taken into account. Where tasks have jitter, or suspend themselves or lock mutexes within
+/// a task set is not taken into account. Where tasks have arrival curves, sporadic ones stand for them, unless a test for one
+/// CPU takes the curves. Where tasks have jitter, or suspend themselves or lock mutexes within
 /// jobs, [others stand for them](crate::stand_ins) under some policies; under others nothing is shown then but what is
 /// impossible without. Of tasks that others trigger, it is found out together how late they arrive and how long they take.
 ///
@@ -81,7 +83,7 @@ fn known(
     if is_fp(&candidate.traits)
         && let Some(responses) = holistic(set, streams, bound, steps)
     {
-        note(set, &mut found, &responses);
+        note_responses(set, &mut found, &responses);
     }
     found
 }
@@ -132,28 +134,4 @@ fn agreed(
         latest = later.map(|(next, latest)| next.max(latest)).collect();
     }
     None
-}
-
-/// Notes bounds on the response times of all tasks by `fp-rta`.
-fn note(set: &TaskSet, found: &mut PolicyAnalysis, responses: &[Span]) {
-    const TEST: &str = "fp-rta";
-    for (best, &response) in found.best.iter_mut().zip(responses) {
-        improve(best, response, TEST);
-    }
-    let in_time = |(task, response): (&Task, &Span)| *response <= task.deadline;
-    let is_in_time = set.tasks.iter().zip(responses).all(in_time);
-    for (criterion, is_shown) in [(Criterion::Hard, is_in_time), (Criterion::Soft, true)] {
-        let judgement = judgement(found, criterion);
-        if is_shown && judgement.answer == Answer::Unknown {
-            (judgement.answer, judgement.by) = (Answer::Schedulable, vec![TEST]);
-        }
-        for (test, known) in &mut judgement.tests {
-            if *test == TEST {
-                *known = match is_shown {
-                    true => Found::Pass,
-                    false => Found::Fail,
-                };
-            }
-        }
-    }
 }

@@ -66,19 +66,13 @@ const NOTHING: Decision = Decision {
 };
 
 impl Decision {
-    const fn with(self, answer: Answer, by: Option<&'static str>) -> Self {
+    pub(super) const fn with(self, answer: Answer, by: Option<&'static str>) -> Self {
         Self { answer, by, ..self }
     }
 }
 
-/// Answers the question.
-///
-/// # Assumes
-/// As [`analyse_under`](super::analyse_under), and affinities that the policy takes.
-///
-/// # Cost
-/// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
-pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
+/// Answers the question about tasks without arrival curves, or of which some trigger others.
+pub(super) fn decide_by_period(set: &TaskSet, question: &Question<'_>) -> Decision {
     match waits(set) {
         true if set.first_triggered().is_some() => decide_triggered(set, question),
         true => decide_waiting(set, question),

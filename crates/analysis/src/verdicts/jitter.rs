@@ -1,4 +1,4 @@
-//! Tests that know of jitter.
+//! Tests that know of jitter and of arrival curves.
 
 use shiftwork_model::{Affinity, PolicyTraits, TaskSet};
 
@@ -7,17 +7,18 @@ use super::conclude::improve;
 use super::divide::Divided;
 use super::ground::Ground;
 use super::{Answer, Found, PolicyAnalysis};
+use crate::arrivals::curve_of;
 use crate::exact::whole;
 use crate::global_edf::gfb;
 use crate::policy::{is_edf, is_fp};
 use crate::stand_ins::with_earlier_deadlines;
 use crate::suspensions::suspends;
-use crate::uniprocessor::{WithJitter, fp_rta_with_jitter, qpa};
+use crate::uniprocessor::{WithCurve, WithJitter, fp_rta_with_jitter, qpa_with_curves};
 use crate::{Outcome, Steps};
 
-/// The tests, each once, that show tasks with jitter to be in time, bound so and with so many steps for all parts: under EDF
-/// `qpa` and `gfb` of tasks with earlier deadlines, and under fixed priorities `fp-rta` with jitter, as far as they are
-/// admitted. `None` if some part is not shown. The lemmas are in `docs/theory/jitter.md`.
+/// The tests, each once, that show tasks with jitter or arrival curves to be in time, bound so and with so many steps for all parts: under EDF
+/// `qpa` and `gfb` of tasks with earlier deadlines, and under fixed priorities `fp-rta` with jitter and curves, as far as they are
+/// admitted. `None` if some part is not shown. The lemmas are in `docs/theory/jitter.md` and `docs/theory/curves.md`.
 pub(super) fn in_time(
     set: &TaskSet,
     policy: &PolicyTraits,
@@ -57,14 +58,25 @@ pub(super) fn in_time(
 fn passes(set: &TaskSet, ground: &Ground, test: &str) -> bool {
     let case = &ground.case;
     let mut steps = Steps::at_most(ground.steps);
+    let curves = case.ids.iter().map(|id| curve_of(&set.tasks[id.index()]));
     match test {
-        "qpa" => qpa(&case.tasks, whole(), &mut steps) == Outcome::Pass(()),
+        "qpa" => {
+            let tasks = case.tasks.iter().zip(curves);
+            let tasks: Vec<WithCurve<'_>> = tasks
+                .map(|(&task, curve)| WithCurve { task, curve })
+                .collect();
+            qpa_with_curves(&tasks, whole(), &mut steps) == Outcome::Pass(())
+        }
         "gfb" => gfb(&case.tasks, case.cpus.len(), &mut steps) == Outcome::Pass(()),
         _ => {
             let jitter = case.ids.iter().map(|id| set.tasks[id.index()].jitter);
-            let tasks = case.ranked().into_iter().zip(jitter);
-            let tasks: Vec<WithJitter> = tasks
-                .map(|(ranked, jitter)| WithJitter { ranked, jitter })
+            let tasks = case.ranked().into_iter().zip(jitter).zip(curves);
+            let tasks: Vec<WithJitter<'_>> = tasks
+                .map(|((ranked, jitter), curve)| WithJitter {
+                    ranked,
+                    curve,
+                    jitter,
+                })
                 .collect();
             fp_rta_with_jitter(&tasks, whole(), &mut steps) == Outcome::Pass(())
         }

@@ -17,8 +17,8 @@ use crate::exact::Rate;
 use crate::stand_ins::{StandIns, under_any, waits};
 use crate::{Demand, Witness};
 
-/// As [`analyse`](super::analyse), of tasks that all arrive by time.
-pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+/// As [`analyse`](super::analyse), of tasks that all arrive by time, with periods.
+pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let mut analysis = analyse_at_once(set, candidates, steps);
     if !waits(set) {
         return analysis;
@@ -62,7 +62,7 @@ pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u6
     analysis
 }
 
-/// As [`analyse_by_time`], as if each job might run from its arrival on.
+/// As [`analyse_by_period`], as if each job might run from its arrival on.
 fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
     let feasibility = feasibility(set);
     let mut inquiry = Inquiry::new(set, steps);
@@ -77,12 +77,11 @@ fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analy
     }
 }
 
-/// The sum of all C/T.
+/// The sum of all C/T, in the long run.
 pub(super) fn utilization(set: &TaskSet) -> Demand {
     let mut sum = Demand::default();
     let tasks = set.tasks.iter();
-    let rates = tasks.filter_map(|task| Rate::new(task.cost, task.period));
-    rates.for_each(|rate| sum.add(rate));
+    tasks.filter_map(Rate::of).for_each(|rate| sum.add(rate));
     sum
 }
 

@@ -16,12 +16,14 @@ mod audsley;
 mod case;
 mod catalogue;
 mod conclude;
+mod curves;
 mod decide;
 mod divide;
 mod ground;
 mod jitter;
 mod judge;
 mod priorities;
+mod question;
 mod reserved;
 mod scale;
 #[cfg(test)]
@@ -33,8 +35,9 @@ mod words;
 pub use analyse::analyse;
 pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
-pub use decide::{Decision, Question, decide};
+pub use decide::{Decision, Question};
 pub use priorities::{priority_order, with_priorities};
+pub use question::decide;
 pub use reserved::bounds_beside_reserve;
 pub(crate) use scale::scaled;
 pub use scale::{Factor, largest_factor};
@@ -188,7 +191,8 @@ pub struct Analysis {
 
 /// What in a task set no test takes into account, in words, one sentence each; verdicts and bounds are
 /// those of the set without it. Tests take tasks as sporadic: released a period or more apart, from any
-/// time on, and never longer than their cost. For tasks with jitter, or with suspensions within jobs, others stand: see
+/// time on, and never longer than their cost. For tasks with jitter, arrival curves or suspensions within
+/// jobs, others stand: see
 /// [`stand_ins`](crate::stand_ins).
 pub fn left_out(set: &TaskSet) -> Vec<String> {
     use shiftwork_model::{Change, Frequency, Share};

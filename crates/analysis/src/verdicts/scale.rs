@@ -4,9 +4,10 @@ use std::fmt;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{Phase, Span, Task, TaskSet, Work};
+use shiftwork_model::{Arrival, Phase, Span, Task, TaskSet, Work};
 
-use super::decide::{Question, decide};
+use super::decide::Question;
+use super::question::decide;
 use super::{Answer, Candidate, Criterion};
 use crate::pfair::Quanta;
 
@@ -136,9 +137,9 @@ pub(super) fn is_shown(
 
 /// A multiple of the resolution with which some task needs more than a CPU; `None` without tasks.
 fn beyond(set: &TaskSet) -> Option<u128> {
-    let most = |task: &shiftwork_model::Task| {
-        let (cost, period) = (task.cost.as_ns().max(1), task.period.as_ns());
-        u128::from(period) * RESOLUTION / u128::from(cost) + 1
+    let most = |task: &Task| {
+        let (cost, period) = task.long_run();
+        u128::from(period.as_ns()) * RESOLUTION / u128::from(cost.as_ns().max(1)) + 1
     };
     set.tasks.iter().map(most).min()
 }
@@ -172,6 +173,9 @@ fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
         ];
         for time in times_of_task {
             *time = times(*time, factor.denominator)?;
+        }
+        if let Arrival::Curve(curve, _) = &mut task.arrival {
+            *curve = curve.scaled(|span| times(span, factor.denominator))?;
         }
     }
     Some(scaled)

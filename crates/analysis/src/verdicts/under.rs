@@ -10,6 +10,7 @@ use super::catalogue::TESTS;
 use super::conclude::ask_nothing_aside;
 use super::waiting::{count_from_arrivals, settle};
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
+use crate::curves::at_shortest_distance;
 use crate::overheads::{Inflated, Structure, inflate};
 use crate::stand_ins::waits;
 
@@ -102,6 +103,8 @@ pub fn analyse_under(
     let free: Vec<Candidate> = candidates.iter().map(|(free, _)| free.clone()).collect();
     let mut analysis = analyse(set, &free, steps);
     let mut accounts = Vec::new();
+    // What sporadic tasks cost, those with arrival curves do at most.
+    let set = &*at_shortest_distance(set);
     let waits = waits(set);
     for (found, (candidate, price)) in analysis.policies.iter_mut().zip(candidates) {
         let priced = price.as_ref().zip(candidate.bound.as_ref().ok());

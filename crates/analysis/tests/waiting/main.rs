@@ -2,6 +2,7 @@
 //! verdicts and admission say of them holds in simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod curves;
 mod mutexes;
 mod triggers;
 
