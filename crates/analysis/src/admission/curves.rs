@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Affinity, TaskSet};
 
-use super::{Decision, Guarantee, Terms, admit_by_period, triggered};
+use super::{Decision, Guarantee, Terms, admit_by_period, judge_at_once, triggered};
 use crate::curves::{at_mean_distance, at_shortest_distance};
 
 /// What is promised to the tasks where the policy binds them so: what is promised to sporadic ones that are the shortest
@@ -10,9 +10,10 @@ use crate::curves::{at_mean_distance, at_shortest_distance};
 /// does not fit is that of the long run.
 pub(super) fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     const COUNTS: &str = "jobs count as arriving the shortest distance apart";
+    // What would be let in is not known from this, as bursts may need more.
+    let in_the_long_run = || judge_at_once(&at_mean_distance(set), bound, terms);
     if set.first_triggered().is_some() {
-        let in_the_long_run = super::admit_at_once(&at_mean_distance(set), bound, terms);
-        return triggered::promise(set, in_the_long_run, bound, terms);
+        return triggered::promise(set, in_the_long_run(), bound, terms);
     }
     let known = admit_by_period(&at_shortest_distance(set), bound, terms);
     let with_condition = |known: Decision| Decision {
@@ -38,7 +39,7 @@ pub(super) fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision
         },
         _ if known.guarantee != Guarantee::None => with_condition(known),
         _ => {
-            let in_the_long_run = admit_by_period(&at_mean_distance(set), bound, terms);
+            let in_the_long_run = in_the_long_run();
             match in_the_long_run.fits {
                 false => in_the_long_run,
                 true => Decision {

@@ -394,6 +394,14 @@ fn admit_at_once(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     decision
 }
 
+/// As [`admit_at_once`], without advice on what would be let in.
+fn judge_at_once(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
+    let (all, claims) = (set.platform.all(), claims(set, bound));
+    let counted = decide::Counted::all(&claims);
+    let judgement = decide::judge(&counted, &all, terms, &mut Steps::ordinary());
+    judgement.in_words(&counted, &all, terms)
+}
+
 /// Whether the tasks would fit if each might use its whole affinity.
 fn fits_unbound(set: &TaskSet, terms: Terms) -> bool {
     let mut groups = Groups::default();

@@ -5,8 +5,9 @@
 
 use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, Span, TaskSet};
 
-use super::conclude::{ask_nothing_aside, judgement, note_responses, nothing_applies};
+use super::conclude::{ask_nothing_aside, judgement, nothing_applies};
 use super::curves::analyse_by_time;
+use super::jitter::note_responses;
 use super::judge::utilization;
 use super::{Analysis, Answer, Candidate, Criterion, PolicyAnalysis};
 use crate::affinity::{Feasibility, Feasible, feasibility};

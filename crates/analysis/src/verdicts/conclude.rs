@@ -1,6 +1,6 @@
 //! What the parts together show.
 
-use shiftwork_model::{Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Span, TaskId};
 
 use super::case::Case;
 use super::catalogue::{Asked, Criterion, TESTS};
@@ -153,29 +153,5 @@ pub(super) const fn judgement(found: &mut PolicyAnalysis, criterion: Criterion) 
     match criterion {
         Criterion::Hard => &mut found.hard,
         Criterion::Soft => &mut found.soft,
-    }
-}
-
-/// Notes bounds on the response times of all tasks by `fp-rta`.
-pub(super) fn note_responses(set: &TaskSet, found: &mut PolicyAnalysis, responses: &[Span]) {
-    const TEST: &str = "fp-rta";
-    for (best, &response) in found.best.iter_mut().zip(responses) {
-        improve(best, response, TEST);
-    }
-    let in_time = |(task, response): (&Task, &Span)| *response <= task.deadline;
-    let is_in_time = set.tasks.iter().zip(responses).all(in_time);
-    for (criterion, is_shown) in [(Criterion::Hard, is_in_time), (Criterion::Soft, true)] {
-        let judgement = judgement(found, criterion);
-        if is_shown && judgement.answer == Answer::Unknown {
-            (judgement.answer, judgement.by) = (Answer::Schedulable, vec![TEST]);
-        }
-        for (test, known) in &mut judgement.tests {
-            if *test == TEST {
-                *known = match is_shown {
-                    true => Found::Pass,
-                    false => Found::Fail,
-                };
-            }
-        }
     }
 }

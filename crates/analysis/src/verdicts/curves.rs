@@ -5,7 +5,6 @@
 
 use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet};
 
-use super::conclude::note_responses;
 use super::jitter;
 use super::judge::{analyse_by_period, utilization};
 use super::waiting::settle;
@@ -39,7 +38,7 @@ pub(super) fn analyse_by_time(set: &TaskSet, candidates: &[Candidate], steps: u6
             jitter::note(set, found, &by);
         }
         if let Some(responses) = responses(set, &candidate.traits, bound, steps) {
-            note_responses(set, found, &responses);
+            jitter::note_responses(set, found, &responses);
         }
     }
     analysis

@@ -1,12 +1,12 @@
 //! Tests that know of jitter and of arrival curves.
 
-use shiftwork_model::{Affinity, PolicyTraits, TaskSet};
+use shiftwork_model::{Affinity, PolicyTraits, Span, Task, TaskSet};
 
 use super::case::Shape;
-use super::conclude::improve;
+use super::conclude::{improve, judgement};
 use super::divide::Divided;
 use super::ground::Ground;
-use super::{Answer, Found, PolicyAnalysis};
+use super::{Answer, Criterion, Found, PolicyAnalysis};
 use crate::arrivals::curve_of;
 use crate::exact::whole;
 use crate::global_edf::gfb;
@@ -15,6 +15,9 @@ use crate::stand_ins::with_earlier_deadlines;
 use crate::suspensions::suspends;
 use crate::uniprocessor::{WithCurve, WithJitter, fp_rta_with_jitter, qpa_with_curves};
 use crate::{Outcome, Steps};
+
+/// The test that bounds response times of tasks with jitter or arrival curves under fixed priorities.
+pub(super) const RESPONSE_TIMES: &str = "fp-rta";
 
 /// The tests, each once, that show tasks with jitter or arrival curves to be in time, bound so and with so many steps for all parts: under EDF
 /// `qpa` and `gfb` of tasks with earlier deadlines, and under fixed priorities `fp-rta` with jitter and curves, as far as they are
@@ -42,7 +45,7 @@ pub(super) fn in_time(
     let shown = grounds.iter().map(|ground| {
         let test = match (ground.case.shape, is_edf(policy)) {
             (Shape::One(_), true) => "qpa",
-            (Shape::One(_), false) => "fp-rta",
+            (Shape::One(_), false) => RESPONSE_TIMES,
             (Shape::Uniform, true) => "gfb",
             _ => return None,
         };
@@ -100,6 +103,29 @@ pub(super) fn note(set: &TaskSet, found: &mut PolicyAnalysis, by: &[&'static str
     if let Some(&by) = by.last() {
         for (best, task) in found.best.iter_mut().zip(&set.tasks) {
             improve(best, task.deadline, by);
+        }
+    }
+}
+
+/// Notes bounds on the response times of all tasks by [`RESPONSE_TIMES`].
+pub(super) fn note_responses(set: &TaskSet, found: &mut PolicyAnalysis, responses: &[Span]) {
+    for (best, &response) in found.best.iter_mut().zip(responses) {
+        improve(best, response, RESPONSE_TIMES);
+    }
+    let in_time = |(task, response): (&Task, &Span)| *response <= task.deadline;
+    let is_in_time = set.tasks.iter().zip(responses).all(in_time);
+    for (criterion, is_shown) in [(Criterion::Hard, is_in_time), (Criterion::Soft, true)] {
+        let judgement = judgement(found, criterion);
+        if is_shown && judgement.answer == Answer::Unknown {
+            (judgement.answer, judgement.by) = (Answer::Schedulable, vec![RESPONSE_TIMES]);
+        }
+        for (test, known) in &mut judgement.tests {
+            if *test == RESPONSE_TIMES {
+                *known = match is_shown {
+                    true => Found::Pass,
+                    false => Found::Fail,
+                };
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use shiftwork_model::{Span, TaskSet};
 
 use super::curves::{responses, still_refutes};
 use super::decide::{Decision, Question, decide_by_period};
-use super::{Answer, Criterion, jitter};
+use super::jitter::{RESPONSE_TIMES, in_time};
+use super::{Answer, Criterion};
 use crate::curves::{at_mean_distance, at_shortest_distance, has_curves};
 
 /// Answers the question.
@@ -38,7 +39,7 @@ fn decide_by_curves(set: &TaskSet, question: &Question<'_>) -> Decision {
         return known.with_proof_only();
     }
     let is_asked = |test: &str| question.only.is_none_or(|only| only.contains(&test));
-    let in_time = jitter::in_time(set, traits, (bound, question.steps), is_asked);
+    let in_time = in_time(set, traits, (bound, question.steps), is_asked);
     let shown = |by, tardiness: Span| Decision {
         answer: Answer::Schedulable,
         by,
@@ -47,8 +48,7 @@ fn decide_by_curves(set: &TaskSet, question: &Question<'_>) -> Decision {
     if let Some(by) = in_time {
         return shown(by.last().copied(), Span::ZERO);
     }
-    const TEST: &str = "fp-rta";
-    let responses = match is_asked(TEST) {
+    let responses = match is_asked(RESPONSE_TIMES) {
         true => responses(set, traits, bound, question.steps),
         false => None,
     };
@@ -62,7 +62,7 @@ fn decide_by_curves(set: &TaskSet, question: &Question<'_>) -> Decision {
                     tardiness: question.tardiness.then_some(late),
                     ..known.with(Answer::Unknown, None)
                 },
-                Criterion::Hard | Criterion::Soft => shown(Some(TEST), late),
+                Criterion::Hard | Criterion::Soft => shown(Some(RESPONSE_TIMES), late),
             }
         }
         None => known.with_proof_only(),

@@ -148,9 +148,8 @@ fn an_analysis_test_is_its_file_and_its_entry() {
             "analysis/src/verdicts/catalogue",
             // The few that are asked later than their place in the catalogue says.
             "analysis/src/verdicts/decide.rs",
-            // Those that take jitter into account, of arrivals or by triggers.
+            // Those that take jitter and arrival curves into account.
             "analysis/src/verdicts/jitter.rs",
-            "analysis/src/verdicts/analyse.rs",
             // The one test that has bounds beside the reserve.
             "analysis/src/verdicts/reserved.rs",
         ],
@@ -184,6 +183,8 @@ fn a_key_of_tasks_is_named_where_tasks_are_read_and_written() {
         places: &[
             // Timed changes, chains and the file itself have keys of the same names.
             "taskset/src/file/action.rs",
+            // When jobs arrive is read apart.
+            "taskset/src/file/arrival.rs",
             "taskset/src/file/chain.rs",
             "taskset/src/file/resource.rs",
             "taskset/src/file/mod.rs",

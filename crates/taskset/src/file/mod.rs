@@ -1,8 +1,8 @@
 //! Task-set files: TOML in, a [`TaskSet`] out, and back.
 
 pub(crate) mod action;
+mod arrival;
 mod chain;
-mod distances;
 mod platform;
 mod resource;
 pub(crate) mod task;
@@ -155,7 +155,7 @@ fn read_file<'t>(
         platform: names.platform,
     };
     trigger::settle(&file, &mut set);
-    distances::check(&file, &set, &ids);
+    arrival::check(&file, &set, &ids);
     chain::check(&file, &set);
     resource::check(&file, &set);
     Ok(set)

@@ -1,10 +1,10 @@
 //! One `[[task]]` of a task-set file.
 
-use shiftwork_model::{Arrival, Instant, OnOverrun, Phase, Span, Task, Work};
+use shiftwork_model::{Arrival, OnOverrun, Phase, Span, Task, Work};
 
 use super::TaskNames;
 use super::resource::{self, Resources};
-use super::{distances, trigger};
+use super::{arrival, trigger};
 use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
@@ -68,7 +68,7 @@ pub(super) static KEYS: [Key; 17] = [
     ),
     may(
         "arrival",
-        Takes::Words(|| words(&ARRIVALS)),
+        Takes::Words(|| words(&arrival::ARRIVALS)),
         "How jobs arrive: every period, or a period and up to one more by the seed; default `periodic`. Beside `distances` \
          `sporadic`: up to the first of these later than they allow; default as early as they do.",
     ),
@@ -130,9 +130,6 @@ static PHASE_KEYS: [Key; 5] = [
     ),
 ];
 
-/// Whether gaps are random.
-pub(super) const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
-
 pub(crate) const OVERRUNS: [(&str, OnOverrun); 3] = [
     ("throttle", OnOverrun::Throttle),
     ("continue", OnOverrun::Continue),
@@ -175,7 +172,7 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
     let cost = table.need_map("cost", "cost = \"500us\"", Value::positive_span);
     let trigger = trigger::read(&table, context.ids);
     let by_time = table.get("triggered-by").is_none();
-    let curve = distances::read(&table);
+    let curve = arrival::read_distances(&table);
     let period = match (&curve, by_time) {
         (Err(mistake), _) => Err(mistake.clone()),
         (Ok(Some(curve)), _) => Ok(curve.shortest()),
@@ -193,10 +190,7 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
     let offset = table.map("offset", Value::span);
     let jitter = table.map("jitter", Value::span);
     let priority = table.map("priority", Value::priority);
-    let arrival = match curve? {
-        Some(curve) => distances::read_pace(&table, curve),
-        None => read_arrival(&table, period.as_ref().ok().copied()),
-    };
+    let arrival = arrival::read(&table, period.as_ref().ok().copied(), curve?);
     let arrival = trigger.and_then(|trigger| Ok(trigger.map_or(arrival?, Arrival::Triggered)));
     let start_cpu = table.map("start-cpu", |value| names.cpu(value));
     let work = table.map("work", |value| read_work(value, context));
@@ -243,39 +237,6 @@ fn read_deadline(
 fn read_command(value: &Value<'_>) -> Result<Vec<String>, TasksetError> {
     let accepted = "a program and its arguments, like [\"./imu\"]";
     read_items(value, accepted, |word| Ok(word.text(accepted)?.to_string()))
-}
-
-/// Reads `arrival` or `releases`, whichever is there; without a period, releases are only looked at one by one.
-fn read_arrival(table: &Table<'_>, period: Option<Span>) -> Result<Arrival, TasksetError> {
-    if table.get("arrival").is_none() && table.get("releases").is_none() {
-        return Ok(Arrival::Periodic);
-    }
-    let arrival = match table.exactly_one(&["arrival", "releases", "triggered-by"])? {
-        ("arrival", value) => value.word(&ARRIVALS).map(|sporadic| match sporadic {
-            true => Arrival::Sporadic,
-            false => Arrival::Periodic,
-        }),
-        (_, value) => read_releases(&value, period).map(Arrival::Releases),
-    };
-    table.source().note(arrival)
-}
-
-fn read_releases(value: &Value<'_>, period: Option<Span>) -> Result<Vec<Instant>, TasksetError> {
-    let mut earliest = Instant::ZERO;
-    value.each("a list of durations, like [\"0ms\", \"8ms\"]", |item| {
-        let release = item.instant()?;
-        if release < earliest {
-            return Err(TasksetError::ReleaseTooEarly {
-                place: item.place(),
-                release: release.late_since(Instant::ZERO),
-                earliest: earliest.late_since(Instant::ZERO),
-            });
-        }
-        if let Some(period) = period {
-            earliest = release + period;
-        }
-        Ok(release)
-    })
 }
 
 const WORK: &str = "a table like { run = \"450us\" }, { run = [\"300us\", \"450us\"] }, { trace = \

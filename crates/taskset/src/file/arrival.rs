@@ -1,13 +1,16 @@
-//! The key `distances` of a task: its arrival curve.
+//! When the jobs of a task arrive by time: its keys `arrival`, `releases` and `distances`.
 
-use shiftwork_model::{Arrival, ArrivalCurve, CurveError, Pace, TaskSet};
+use shiftwork_model::{Arrival, ArrivalCurve, CurveError, Instant, Pace, Span, TaskSet};
 
 use super::TaskNames;
 use crate::error::TasksetError;
 use crate::tree::{Table, Value};
 
+/// Whether gaps are random.
+pub(super) const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
+
 /// Reads `distances` of a task; `None` if it has none.
-pub(super) fn read(table: &Table<'_>) -> Result<Option<ArrivalCurve>, TasksetError> {
+pub(super) fn read_distances(table: &Table<'_>) -> Result<Option<ArrivalCurve>, TasksetError> {
     for key in ["period", "triggered-by"] {
         if table.get(key).is_some() && table.get("distances").is_some() {
             table.exactly_one(&[key, "distances"])?;
@@ -47,13 +50,54 @@ fn read_curve(value: &Value<'_>) -> Result<ArrivalCurve, TasksetError> {
     })
 }
 
+/// Reads `arrival` or `releases`, whichever is there; without a period, releases are only looked at one by one. `curve`: by
+/// the task's distances.
+pub(super) fn read(
+    table: &Table<'_>,
+    period: Option<Span>,
+    curve: Option<ArrivalCurve>,
+) -> Result<Arrival, TasksetError> {
+    if let Some(curve) = curve {
+        return read_pace(table, curve);
+    }
+    if table.get("arrival").is_none() && table.get("releases").is_none() {
+        return Ok(Arrival::Periodic);
+    }
+    let arrival = match table.exactly_one(&["arrival", "releases", "triggered-by"])? {
+        ("arrival", value) => value.word(&ARRIVALS).map(|sporadic| match sporadic {
+            true => Arrival::Sporadic,
+            false => Arrival::Periodic,
+        }),
+        (_, value) => read_releases(&value, period).map(Arrival::Releases),
+    };
+    table.source().note(arrival)
+}
+
+fn read_releases(value: &Value<'_>, period: Option<Span>) -> Result<Vec<Instant>, TasksetError> {
+    let mut earliest = Instant::ZERO;
+    value.each("a list of durations, like [\"0ms\", \"8ms\"]", |item| {
+        let release = item.instant()?;
+        if release < earliest {
+            return Err(TasksetError::ReleaseTooEarly {
+                place: item.place(),
+                release: release.late_since(Instant::ZERO),
+                earliest: earliest.late_since(Instant::ZERO),
+            });
+        }
+        if let Some(period) = period {
+            earliest = release + period;
+        }
+        Ok(release)
+    })
+}
+
 /// Reads how arrivals follow the curve: `arrival` beside `distances`.
-pub(super) fn read_pace(table: &Table<'_>, curve: ArrivalCurve) -> Result<Arrival, TasksetError> {
+fn read_pace(table: &Table<'_>, curve: ArrivalCurve) -> Result<Arrival, TasksetError> {
     if table.get("releases").is_some() {
         table.exactly_one(&["releases", "distances"])?;
     }
     let pace = table.map("arrival", |value| {
-        match value.word(&super::task::ARRIVALS)? {
+        match value.word(&ARRIVALS)? {
             true => Ok(Pace::Random),
             false => Err(value.out_of_range(
                 "\"periodic\" beside `distances`".to_string(),
