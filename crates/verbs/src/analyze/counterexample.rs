@@ -1,7 +1,7 @@
 //! Where no test decides, a simulation may: a job that is late there shows that not all deadlines are met.
 
 use shiftwork_analysis::verdicts::{Analysis, Answer, PolicyAnalysis};
-use shiftwork_model::{Arrival, Instant, Span, Task, TaskSet};
+use shiftwork_model::{Arrival, Instant, Pace, Span, Task, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::Counters;
@@ -22,8 +22,9 @@ pub(super) const JOBS_MAX: u128 = 5_000;
 /// Looks for missed deadlines under every policy of which nothing is known, and notes those that are
 /// found; returns the policies with what was seen.
 ///
-/// All tasks that arrive by time release together (at their offsets if some trigger others) and then every period, and
-/// every job takes its whole cost. Sporadic tasks may do so, and tasks with jitter, whatever else the task set says. A checker that knows the policy's
+/// All tasks that arrive by time release together (at their offsets if some trigger others) and then every period, or as
+/// early as their arrival curves allow, and every job takes its whole cost. Sporadic tasks may do so, and tasks with jitter,
+/// whatever else the task set says. A checker that knows the policy's
 /// definition and nothing of how it is built judges the schedule; one that it rejects shows nothing.
 pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
     let mut examples = Vec::new();
@@ -65,8 +66,10 @@ fn strictest(set: &TaskSet) -> TaskSet {
         if !has_triggers {
             task.offset = Span::ZERO;
         }
-        if task.trigger().is_none() {
-            task.arrival = Arrival::Periodic;
+        match &mut task.arrival {
+            Arrival::Triggered(_) => {}
+            Arrival::Curve(_, pace) => *pace = Pace::Earliest,
+            by_time => *by_time = Arrival::Periodic,
         }
         task.jitter = Span::ZERO;
     }

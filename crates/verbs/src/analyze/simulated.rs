@@ -73,10 +73,11 @@ impl CheckedRun<'_> {
     }
 }
 
-/// The least common multiple of the periods; `None` if it is not below `limit`, in ns.
+/// The least common multiple of the periods, of tasks with arrival curves of the blocks in which these go on; `None` if it is not below `limit`, in ns.
 pub(super) fn hyperperiod(set: &TaskSet, limit: u128) -> Option<u128> {
     set.tasks.iter().try_fold(1u128, |common, task| {
-        let period = u128::from(task.period.as_ns().max(1));
+        let (_, period) = task.long_run();
+        let period = u128::from(period.as_ns().max(1));
         let multiple = common / gcd(common, period) * period;
         (multiple < limit).then_some(multiple)
     })
@@ -88,7 +89,7 @@ pub(super) fn time_of_jobs(set: &TaskSet, jobs: u128) -> u128 {
     let rate = set
         .tasks
         .iter()
-        .map(|task| (1u128 << 64) / u128::from(task.period.as_ns().max(1)));
+        .map(|task| (1u128 << 64) / u128::from(task.mean_period().as_ns().max(1)));
     (jobs << 64) / rate.sum::<u128>().max(1)
 }
 

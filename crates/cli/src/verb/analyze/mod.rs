@@ -58,6 +58,13 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
             suspension(task)
         ));
     }
+    for task in set.tasks.iter().filter(|task| task.curve().is_some()) {
+        console.note(format!(
+            "note: {}: task `{}` has `distances`, which count where a test for one CPU takes them; elsewhere its jobs count as \
+             arriving {} apart, the shortest of them",
+            input.path, task.name, task.period
+        ));
+    }
     for task in set.tasks.iter().filter(|task| !task.jitter.is_zero()) {
         console.note(format!(
             "note: {}: task `{}` has jitter of up to {}, which is counted where something is known of it under the policy",

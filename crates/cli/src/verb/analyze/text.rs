@@ -105,6 +105,11 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
         (Feasible::Unknown, _) if set.first_locking().is_some() => String::from(
             "feasible: unknown: the utilizations fit, and how long mutexes block is known under single policies alone",
         ),
+        (Feasible::Unknown, _) if set.tasks.iter().any(|task| task.curve().is_some()) => {
+            String::from(
+                "feasible: unknown: the utilizations fit in the long run, and bursts may need more than there is",
+            )
+        }
         (Feasible::Unknown, _) => format!(
             "feasible: unknown: the utilizations fit, and by their deadlines ({by}) the tasks do not"
         ),
