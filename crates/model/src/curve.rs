@@ -14,7 +14,7 @@ use crate::time::Span;
 /// over all a.
 ///
 /// Invariant: the distances that are given are above zero and *super-additive*, that is `distance(a + b)` is at least
-/// `distance(a) + distance(b)`; so they ascend. From [`table`](Self::table)'s last entry on,
+/// `distance(a) + distance(b)`; so they ascend. From some number of gaps on,
 /// `distance(g) = distance(g - block) + distance(block)`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ArrivalCurve {

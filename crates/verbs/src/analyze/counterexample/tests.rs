@@ -1,7 +1,8 @@
 //! Every schedule that may be shown is one of its policy, by the definition.
 
 use shiftwork_model::{
-    Affinities, Affinity, CpuId, CpuSet, Job, RandomStream, Span, Task, TaskId, TaskSet,
+    Affinities, Affinity, Arrival, ArrivalCurve, CpuId, CpuSet, Job, Pace, RandomStream, Span,
+    Task, TaskId, TaskSet,
 };
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
@@ -63,6 +64,29 @@ fn random_set(entry: &Entry, seed: u64) -> TaskSet {
     set.scheduler.quantum = Some(Span::from_ns(12 + 12 * random.below(3)));
     set.scheduler.early_release = random.below(3) == 0;
     set
+}
+
+#[test]
+fn bursts_come_as_close_as_their_curve_allows_and_not_closer() {
+    let entry = find("llf").unwrap();
+    let misses = |cost| {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let ns = Span::from_ns;
+        let mut burst = Task::periodic("burst", ns(cost), ns(20), cpu);
+        burst.deadline = ns(30);
+        let curve = ArrivalCurve::new([20, 40, 300].map(ns).to_vec()).unwrap();
+        burst.arrival = Arrival::Curve(curve, Pace::Random);
+        let long = Task::periodic("long", ns(120), ns(400), cpu);
+        let set = TaskSet::new("test", 1, vec![burst, long]);
+        let policy = entry.build(&set).unwrap();
+        let witness = witness(&set, &strictest(&set), entry, policy);
+        assert_eq!(witness.violations, []);
+        witness.words.is_some()
+    };
+    // Every 20 ns this would be more than the CPU can do.
+    assert!(!misses(19));
+    // Three jobs in 70 ns.
+    assert!(misses(25));
 }
 
 #[test]
