@@ -197,6 +197,12 @@ fn nothing_that_is_shown_of_tasks_with_arrival_curves_and_jitter_is_wrong() {
     check_all_curves(Wait::Jitter);
 }
 
+/// Whether the utilization is above 1. Mean distances are rounded up to nanoseconds, so that demand may be above it unseen.
+fn needs_more_than_one_cpu(analysis: &shiftwork_analysis::verdicts::Analysis) -> bool {
+    let cpus = analysis.utilization.to_fraction().ceil();
+    cpus.to_integer().to_string() != "1"
+}
+
 #[test]
 fn verdicts_and_response_times_on_one_cpu_are_those_of_the_earliest_arrivals_together() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
@@ -236,8 +242,8 @@ fn verdicts_and_response_times_on_one_cpu_are_those_of_the_earliest_arrivals_tog
             let is_in_time = in_time(&set, &longest);
             match found.hard.answer {
                 Answer::Schedulable => assert!(is_in_time, "{}", context()),
-                // More work than the CPU can do may take long to be late.
-                _ if found.soft.by == ["feasibility"] => {}
+                // More work than the CPU can do may take long to be late, or never complete.
+                _ if needs_more_than_one_cpu(&analysis) => {}
                 _ => assert!(!is_in_time, "{}", context()),
             }
             in_time_of += u64::from(is_in_time);
