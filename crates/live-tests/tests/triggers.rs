@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Instant, Record, RecordKind, Span, TaskSet};
-use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check;
+use shiftwork_model::{Instant, Record, RecordKind, Span};
 
 use crate::agreement::does_as_the_policy_decides;
 use crate::command::{number, on_three_cpus, run_with_trace};
-use crate::policies::named;
+use crate::common::run as simulate;
+use crate::policies::keeps_its_rules;
 
 /// How long each run is, in milliseconds.
 const HORIZON_MS: u64 = 200;
 
 /// One source, all of two, several triggers of a job, some of which have to wait and some find no room, and those that a job makes
-/// when it ends. All that happens is far enough apart for the emulator.
+/// when it ends; and jobs that come in bursts. All that happens is far enough apart for the emulator.
 const SET: &str = r#"
 [platform]
 cpus = 3
@@ -66,6 +65,13 @@ cost = "1ms"
 triggered-by = { any = ["burst", "log"] }
 queue = 1
 
+[[task]]
+name = "frames"
+cost = "1ms"
+distances = ["5ms", "12ms", "50ms"]
+offset = "6300us"
+affinity = "1"
+
 [[chain]]
 name = "obstacle"
 tasks = ["camera", "detect", "fuse"]
@@ -97,7 +103,7 @@ fn agrees(policy: &str, machine: &str) -> Result<(), String> {
     let set = shiftwork_taskset::read(SET).map_err(|error| error.to_string())?;
     let (json, trace) = run_with_trace(&set, policy, HORIZON_MS, &on_three_cpus(machine))?;
     let horizon = Instant::ZERO + Span::from_ms(HORIZON_MS);
-    let simulated = simulate(&set, policy, horizon)?;
+    let simulated = simulate(&set, policy, horizon).records;
     let counts = (counts(&trace.records), counts(&simulated));
     println!("{policy}, {machine}: {:?}", counts.0);
     if number(&json, "/lost_records")? > 0 || counts.0 != counts.1 {
@@ -107,32 +113,7 @@ fn agrees(policy: &str, machine: &str) -> Result<(), String> {
         return Err(String::from("no trigger is lost"));
     }
     does_as_the_policy_decides(&json["replay"]).map_err(|why| format!("{policy}: {why}"))?;
-    let contract = check::PolicyContract {
-        immediate: false,
-        ..check::PolicyContract::of(&named(policy).traits, None)
-    };
-    let violations = check::check(&set, contract, horizon, &trace.records);
-    match violations.first() {
-        None => Ok(()),
-        Some(first) => Err(format!(
-            "{policy}: {first}, and {} more",
-            violations.len() - 1
-        )),
-    }
-}
-
-fn simulate(set: &TaskSet, policy: &str, horizon: Instant) -> Result<Vec<Record>, String> {
-    let entry = named(policy);
-    let options = Options {
-        seed: 1,
-        horizon,
-        overheads: None,
-        reserve_server: false,
-    };
-    let built = entry.build(set).map_err(|error| error.to_string())?;
-    let mut records = Vec::new();
-    Simulation::new(set, built, &entry.traits, options).run(&mut records);
-    Ok(records)
+    keeps_its_rules(&set, policy, &trace).map_err(|why| format!("{policy}: {why}"))
 }
 
 /// How often which task triggers which, with and without effect, and how many jobs each task finishes.

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use shiftwork_model::{
     Instant, NotReadyReason, Protocol, Record, RecordKind, ResourceId, Span, TaskSet,
 };
-use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check;
 
 use crate::agreement::does_as_the_policy_decides;
 use crate::command::{number, on_three_cpus, run_with_trace};
+use crate::common::run as simulate;
 use crate::long;
-use crate::policies::named;
+use crate::policies::keeps_its_rules;
 
 /// How long each run is, in milliseconds.
 const HORIZON_MS: u64 = 200;
@@ -150,7 +149,7 @@ fn agree(policy: &str, protocols: [Protocol; 2]) -> Result<(), String> {
 fn agrees(set: &TaskSet, policy: &str) -> Result<(), String> {
     let (json, trace) = run_with_trace(set, policy, HORIZON_MS, &on_three_cpus("kernel"))?;
     let horizon = Instant::ZERO + Span::from_ms(HORIZON_MS);
-    let simulated = simulate(set, policy, horizon)?;
+    let simulated = simulate(set, policy, horizon).records;
     let facts = (facts(&trace.records), facts(&simulated));
     if number(&json, "/lost_records")? > 0 || facts.0 != facts.1 {
         let differs = |a: &Facts, b: &Facts| -> Facts {
@@ -175,29 +174,7 @@ fn agrees(set: &TaskSet, policy: &str) -> Result<(), String> {
     }
     println!("{policy}: {} jobs, {:?}", ideal.len(), facts.0);
     does_as_the_policy_decides(&json["replay"])?;
-    let contract = check::PolicyContract {
-        immediate: false,
-        ..check::PolicyContract::of(&named(policy).traits, None)
-    };
-    let violations = check::check(set, contract, horizon, &trace.records);
-    match violations.first() {
-        None => Ok(()),
-        Some(first) => Err(format!("{first}, and {} more", violations.len() - 1)),
-    }
-}
-
-fn simulate(set: &TaskSet, policy: &str, horizon: Instant) -> Result<Vec<Record>, String> {
-    let entry = named(policy);
-    let options = Options {
-        seed: 1,
-        horizon,
-        overheads: None,
-        reserve_server: false,
-    };
-    let built = entry.build(set).map_err(|error| error.to_string())?;
-    let mut records = Vec::new();
-    Simulation::new(set, built, &entry.traits, options).run(&mut records);
-    Ok(records)
+    keeps_its_rules(set, policy, &trace)
 }
 
 /// What a task does, with which mutex, and how often.
