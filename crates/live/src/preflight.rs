@@ -193,12 +193,6 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
                 task.jitter
             ));
         }
-        if task.curve().is_some() {
-            return refused(format!(
-                "task `{name}`: a live run takes no `distances`, as its timers count one period after the other: give it a \
-                 `period`, the shortest of them with arrival = \"sporadic\", or use `simulate`"
-            ));
-        }
         if task.on_overrun == OnOverrun::Throttle && task.period > THROTTLED_MAX {
             return refused(format!(
                 "task `{name}`: a task that is throttled for its period of {} would trigger the sched_ext watchdog; \
@@ -374,7 +368,7 @@ fn most_at_once(task: &Task, is_counted: fn(&Phase) -> bool, last: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{Affinity, ArrivalCurve, Pace, Trigger, Work};
+    use shiftwork_model::{Affinity, Trigger, Work};
     use shiftwork_policy::registry;
 
     #[test]
@@ -399,30 +393,6 @@ mod tests {
             Err(String::from(
                 "task `a`: a live run takes no `jitter`, and here it is 2ms; it releases jobs when they arrive: leave \
                  `jitter` out, or use `simulate`"
-            ))
-        );
-    }
-
-    #[test]
-    fn tasks_with_arrival_curves_are_refused_by_name() {
-        let affinity = Affinity::pinned(CpuId::from_index(0));
-        let period = Span::from_ms(10);
-        let mut task = Task::periodic("a", Span::from_ms(1), period, affinity);
-        let curve = ArrivalCurve::new(vec![period, Span::from_ms(50)]);
-        task.arrival = Arrival::Curve(curve.expect("they ascend"), Pace::Earliest);
-        let set = TaskSet::new("s", 1, vec![task]);
-        let traits = registry::find("strong-edf").map(|entry| entry.traits);
-        let refusal = check_tasks(&Plan {
-            set: &set,
-            traits: traits.expect("the registry has it"),
-            bound: vec![affinity],
-            cpus: vec![CpuId::from_index(0)],
-        });
-        assert_eq!(
-            refusal.map_err(|error| error.to_string()),
-            Err(String::from(
-                "task `a`: a live run takes no `distances`, as its timers count one period after the other: give it a \
-                 `period`, the shortest of them with arrival = \"sporadic\", or use `simulate`"
             ))
         );
     }

@@ -108,8 +108,9 @@ impl ReleasePattern {
                     Kind::Sporadic(RandomStream::new(seed, GAPS, id.index() as u64))
                 }
                 Arrival::Releases(_) => Kind::Listed(0),
-                Arrival::Curve(_, pace) => Kind::Curve(Box::new(Recent {
-                    arrivals: VecDeque::new(),
+                Arrival::Curve(ref curve, pace) => Kind::Curve(Box::new(Recent {
+                    // All that there will be: threads advance their releases where nothing may be allocated.
+                    arrivals: VecDeque::with_capacity(curve.distances().len()),
                     stream: (pace == Pace::Random)
                         .then(|| RandomStream::new(seed, GAPS, id.index() as u64)),
                 })),

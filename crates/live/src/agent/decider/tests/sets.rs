@@ -1,9 +1,9 @@
 //! Random task sets that use most of what a task-set file can express.
 
 use shiftwork_model::{
-    Action, Affinity, Alignment, Arrival, Change, CpuId, CpuSet, Instant, Invariant, Join,
-    OnOverrun, Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet, Trigger,
-    Work,
+    Action, Affinity, Alignment, Arrival, ArrivalCurve, Change, CpuId, CpuSet, Instant, Invariant,
+    Join, OnOverrun, Pace, Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet,
+    Trigger, Work,
 };
 
 use shiftwork_policy::registry::Entry;
@@ -71,7 +71,24 @@ fn any_set(seed: u64, flavour: Flavour) -> TaskSet {
         cpus,
         affinities,
     };
-    maker.make()
+    let mut set = maker.make();
+    // Periods may change in a set, and arrival curves not.
+    if seed % 3 == 1 && !flavour.has_changes {
+        for task in &mut set.tasks {
+            let pace = match task.arrival {
+                Arrival::Periodic => Pace::Earliest,
+                Arrival::Sporadic => Pace::Random,
+                _ => continue,
+            };
+            task.arrival = Arrival::Curve(in_pairs(task.period), pace);
+        }
+    }
+    set
+}
+
+/// Two arrivals are so far apart, and three by three times that.
+fn in_pairs(apart: Span) -> ArrivalCurve {
+    ArrivalCurve::new(vec![apart, apart + apart + apart]).unwrap()
 }
 
 fn range(cpus: std::ops::Range<usize>) -> CpuSet {
