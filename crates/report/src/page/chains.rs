@@ -1,12 +1,17 @@
-//! The section with the cause-effect chains of the runs: the longest times, and what was wanted.
+//! The section with the cause-effect chains of the runs: the longest times, what was wanted, and why it took longer.
 
 use shiftwork_model::{Chain, Span, TaskSet};
+use shiftwork_trace::explain::ChainExplanation;
 use shiftwork_trace::{ChainSummary, EndToEnd};
 
 use super::{RunView, escape, time};
 use crate::units;
 
-/// A table with a row for each run, chain and kind of time; empty without chains.
+/// So many times of chains that were longer than wanted are explained for each run.
+pub(super) const EXPLAINED_MAX: usize = 3;
+
+/// A table with a row for each run, chain and kind of time, and the longest times link by link where they were longer than
+/// wanted; empty without chains.
 pub(super) fn section(views: &[RunView<'_>]) -> String {
     let rows: String = views.iter().map(rows_of).collect();
     if rows.is_empty() {
@@ -16,8 +21,26 @@ pub(super) fn section(views: &[RunView<'_>]) -> String {
         "<section id=\"chains\">\n<h2>Cause-effect chains</h2>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th>chain</th><th>policy</th><th>tasks</th><th>time</th><th class=\"n\">wanted</th>\
          <th class=\"n\">longest</th><th class=\"n\">samples</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
+         <tbody>\n{rows}</tbody>\n</table></div>\n{}</section>\n",
+        views.iter().map(explanations).collect::<String>()
     )
+}
+
+/// The longest times of the run that were longer than wanted, in the words of `--explain`.
+fn explanations(view: &RunView<'_>) -> String {
+    let names: Vec<&str> = view.run.set.tasks.iter().map(|task| &*task.name).collect();
+    let one = |slow: &ChainExplanation| {
+        let text = slow.text(&names);
+        let mut lines = text.lines().map(|line| escape::html(line.trim()));
+        let heading = lines.next().unwrap_or_default();
+        let links: String = lines.map(|line| format!("<li>{line}</li>\n")).collect();
+        format!(
+            "<details class=\"miss\" open>\n<summary><span class=\"bang\">!</span> <b>{}</b>: {heading}</summary>\n\
+             <ul>\n{links}</ul>\n</details>\n",
+            escape::html(&view.run.provenance.policy),
+        )
+    };
+    view.slow_chains.iter().map(one).collect()
 }
 
 fn rows_of(view: &RunView<'_>) -> String {

@@ -16,7 +16,7 @@ mod summary;
 mod tests;
 
 use shiftwork_model::Instant;
-use shiftwork_trace::explain::Recording;
+use shiftwork_trace::explain::{ChainExplanation, Recording};
 
 use crate::misses::{self, Misses, Names, STEPS_MAX};
 use crate::run::{Limits, Run};
@@ -39,6 +39,8 @@ struct RunView<'a> {
     run: &'a Run<'a>,
     line: Timeline,
     misses: Misses,
+    /// Of the first chains that took longer than wanted.
+    slow_chains: Vec<ChainExplanation>,
 }
 
 impl RunView<'_> {
@@ -87,8 +89,16 @@ fn view<'a>(run: &'a Run<'a>, limits: &Limits) -> RunView<'a> {
         records: run.records,
         until: run.summary.horizon,
     };
-    let misses = misses::find(recording, limits.misses, STEPS_MAX);
-    RunView { run, line, misses }
+    let late = recording.chain_misses();
+    let slow_chains = late.iter().take(chains::EXPLAINED_MAX);
+    RunView {
+        run,
+        line,
+        misses: misses::find(recording, limits.misses, STEPS_MAX),
+        slow_chains: slow_chains
+            .filter_map(|miss| recording.explain_chain(miss))
+            .collect(),
+    }
 }
 
 /// The distinct names of the task sets, in order.

@@ -124,6 +124,8 @@ fn page_has_the_triggers_and_the_chains_with_what_was_wanted() {
     // The first job of the chain had not ended.
     assert!(page.contains("<tr class=\"bad\"><td>a&lt;b</td>"));
     assert!(page.contains("<td>latency</td><td class=\"n\">5 ms</td>"));
+    let heading = "<b>strong-fp</b>: chain a&lt;b missed its latency of 5ms: ";
+    assert_eq!(page.matches(heading).count(), 1);
     assert!(!fig_1().contains("id=\"chains\""));
 }
 
