@@ -8,8 +8,8 @@
  *
  * Mutexes are numbered as tasks are: 1 to SW_MUTEXES, 0 means none.
  *
- * Tasks that take no part, absent or asleep though their threads run (in another scheduling class), may hold mutexes and wait
- * for them, too: neither they nor others are scheduled by that.
+ * Tasks that take no part may hold mutexes and wait for them, too: neither they nor others are scheduled by that. So may those
+ * whose threads run in another scheduling class, which the core takes for asleep.
  */
 #ifndef SW_MUTEX_H
 #define SW_MUTEX_H
@@ -377,7 +377,7 @@ SW_IN void sw_unlock_last(struct sw_core *s, struct sw_mutexes *x, sw_u32 i, sw_
 	struct sw_task *t = sw_task(s, i);
 	sw_u64 own = sw_locks(x, i)->own;
 
-	if (!sw_free_all(s, x, i, now) || own == sw_rank(s, t))
+	if (!x->unlocked[0] || !sw_free_all(s, x, i, now) || own == sw_rank(s, t))
 		return;
 	sw_say(SW_MUTEX_RANKED, i, now, own);
 	if (s->order == SW_FP)
