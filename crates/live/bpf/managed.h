@@ -172,6 +172,18 @@ static __always_inline void recheck_assignment(s32 cpu)
 }
 
 /*
+ * Whether the kernel lets the task that waits in the queue run on @cpu; also if it waits there no more.
+ *
+ * Context: dispatch().
+ */
+static __always_inline bool may_run_on(u64 queue, s32 cpu)
+{
+	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
+
+	return !p || bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/*
  * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
  *
  * Context: dispatch() of @cpu. Its run queue's lock is held, and is released while a task is moved
@@ -197,11 +209,17 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&
 	    scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
-	/* Inserted since, or held on another CPU for a moment, of which the core knows or will. */
 	if (scx_bpf_dsq_nr_queued(queue) > 0) {
+		/* Inserted since. */
 		if (scx_bpf_dsq_move_to_local(queue, 0))
 			return true;
-		cpu_at(cpu)->refused = i;
+		/*
+		 * Held on another CPU for a moment. If it has disabled migration it is narrowed to that CPU, of which the
+		 * core knows. Otherwise it is being switched out there: until that is over each BPF program of that CPU
+		 * disables its migration, and when it is over nothing follows. recheck_assignment() looks again.
+		 */
+		if (!may_run_on(queue, cpu))
+			cpu_at(cpu)->refused = i;
 	}
 	return false;
 }
