@@ -32,7 +32,7 @@ const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork-tested");
 const COMMAND: &str = "/bin/shiftwork";
 /// At most so many tests share a boot: few enough to keep all CPUs busy to the end, and many enough that booting
 /// costs little.
-const TESTS_PER_BOOT: usize = 12;
+const TESTS_PER_BOOT: usize = 18;
 /// What the runner inside takes beside its tests, in the guest's time.
 const BETWEEN_TESTS: Duration = Duration::from_secs(60);
 
