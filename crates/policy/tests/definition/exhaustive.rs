@@ -27,21 +27,34 @@ fn affinities(cpus: usize, tasks: usize) -> impl Iterator<Item = Vec<CpuSet>> {
     })
 }
 
-/// Every sequence of `steps` of the given length, each from a fresh policy.
+/// Every sequence of `steps` of the given length, each from a fresh policy that has taken the steps `first`. Sequences
+/// that begin as the one before are compared from where they differ: a policy is a function of its events.
 fn every_sequence(
     name: &'static str,
     promise: Promise,
-    cpus: usize,
-    masks: &[CpuSet],
+    (cpus, masks): (usize, &[CpuSet]),
+    first: &[Step],
     steps: &[Step],
     length: usize,
 ) {
-    for mut code in 0..steps.len().pow(length as u32) {
+    // The index of each step in `steps`, the last of which counts fastest.
+    let mut sequence = vec![0; length];
+    let mut compared = 0;
+    loop {
         let mut driver = Driver::new(name, promise, cpus, masks);
-        for _ in 0..length {
-            driver.step(steps[code % steps.len()]);
-            code /= steps.len();
+        let own = sequence.iter().map(|&index| steps[index]);
+        for (at, step) in first.iter().copied().chain(own).enumerate() {
+            match at < compared {
+                true => driver.repeat(step),
+                false => driver.step(step),
+            };
         }
+        let Some(next) = sequence.iter().rposition(|&index| index + 1 < steps.len()) else {
+            return;
+        };
+        sequence[next] += 1;
+        sequence[next + 1..].fill(0);
+        compared = first.len() + next;
     }
 }
 
@@ -58,7 +71,7 @@ pub fn arrivals_and_departures(name: &'static str, promise: Promise, laminar_onl
             .collect();
         for masks in affinities(cpus, tasks) {
             if !laminar_only || first_overlap(&masks).is_none() {
-                every_sequence(name, promise, cpus, &masks, &steps, length);
+                every_sequence(name, promise, (cpus, &masks), &[], &steps, length);
             }
         }
     }
@@ -79,16 +92,8 @@ pub fn all_events(name: &'static str, promise: Promise) {
     steps.push(Step::Enter(2, CpuSet::from_bits(3)));
     // All tasks wake first, so that the sequences start where there is something to change.
     let length = depth(2, 3);
+    let first = [0, 1, 2].map(|task| Step::Toggle(task, 50 - task as u64));
     for masks in affinities(2, 3) {
-        for mut code in 0..steps.len().pow(length as u32) {
-            let mut driver = Driver::new(name, promise, 2, &masks);
-            (0..3).for_each(|task| {
-                driver.step(Step::Toggle(task, 50 - task as u64));
-            });
-            for _ in 0..length {
-                driver.step(steps[code % steps.len()]);
-                code /= steps.len();
-            }
-        }
+        every_sequence(name, promise, (2, &masks), &first, &steps, length);
     }
 }
