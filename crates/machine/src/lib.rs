@@ -6,9 +6,10 @@
 //!
 //! Start reading at [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
 //! [`Timeline`] holds the next instants of many timers, [`Ticks`] the boundaries of quanta, [`TriggerQueue`] the triggers of a
-//! task; [`Cpusets`] is Linux's admission control.
+//! task, [`Mutexes`] which job holds each mutex and what follows; [`Cpusets`] is Linux's admission control.
 
 mod cpusets;
+mod mutexes;
 mod release;
 mod server;
 mod ticks;
@@ -17,6 +18,7 @@ mod trigger_queue;
 mod work;
 
 pub use cpusets::{Bandwidth, BandwidthScope, Cpusets, RequestRefused};
+pub use mutexes::{Handed, MutexMachine, Mutexes, Rank, Request};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
 pub use ticks::Ticks;

@@ -13,7 +13,7 @@ mod speeds;
 mod ticks;
 mod triggers;
 
-use shiftwork_machine::{ServerRule, Ticks, Timeline};
+use shiftwork_machine::{Mutexes, ServerRule, Ticks, Timeline};
 use shiftwork_model::{
     CpuId, Instant, Job, LinuxRules, Order, PolicyTraits, RecordKind, Recorder, TaskId, TaskSet,
 };
@@ -25,7 +25,6 @@ use actions::Actions;
 pub(crate) use costs::Costs;
 pub use costs::QueueUse;
 use laxity::Laxities;
-use locks::Locks;
 use reserve::Reserve;
 use speeds::Speeds;
 use ticks::ticks;
@@ -80,7 +79,7 @@ pub(crate) struct Engine<'a, R> {
     /// `None` if the policy ranks no jobs by laxity.
     pub(crate) laxities: Option<Laxities>,
     /// `None` if no task locks a mutex.
-    pub(crate) locks: Option<Locks>,
+    pub(crate) locks: Option<Mutexes>,
     /// `None` if no task triggers another.
     pub(crate) triggers: Option<Triggers>,
     /// `None` if every CPU is always at full speed.
@@ -131,7 +130,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             in_quanta: policy.quanta().is_some(),
             laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
-            locks: Locks::new(set, &traits),
+            locks: Mutexes::new(set, &traits),
             triggers: Triggers::new(set),
             set,
             recorder,

@@ -1,0 +1,456 @@
+//! Mutexes: which job holds each and which wait for it, and what their protocols make of the ranks and the CPUs of jobs.
+//!
+//! This is the definition of all protocols for machines that decide in user space; `kernel-core` has the same in C. A machine
+//! says when a job requests or unlocks a mutex, and carries out what follows as a [`MutexMachine`].
+
+use shiftwork_model::{
+    Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Priority, Protocol,
+    ResourceId, Span, Task, TaskId, TaskSet,
+};
+
+/// By what a job is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Its priority, where these matter.
+    pub priority: Priority,
+    /// Its deadline, where these matter.
+    pub deadline: Instant,
+}
+
+impl Rank {
+    /// More urgent than any job that may be preempted.
+    const NON_PREEMPTIVE: Self = Self {
+        priority: Priority::NON_PREEMPTIVE,
+        deadline: Instant::ZERO,
+    };
+
+    /// The more urgent of both in what the order compares; the rest of this one.
+    fn raised_to(self, other: Self, order: Order) -> Self {
+        match order.is_by_priority() {
+            true => Self {
+                priority: self.priority.min(other.priority),
+                ..self
+            },
+            false => Self {
+                deadline: self.deadline.min(other.deadline),
+                ..self
+            },
+        }
+    }
+}
+
+/// A machine with jobs that lock mutexes: what [`Mutexes`] reads of it, and what it has to carry out, in this order.
+pub trait MutexMachine {
+    /// By what the task's job is scheduled now.
+    fn rank(&self, task: TaskId) -> Rank;
+
+    /// The CPUs that the task may use by itself.
+    fn own_affinity(&self, task: TaskId) -> &Affinity;
+
+    /// The task's job holds the mutex from now on.
+    fn locked(&mut self, task: TaskId, resource: ResourceId);
+
+    /// The task's job holds the mutex no more.
+    fn unlocked(&mut self, task: TaskId, resource: ResourceId);
+
+    /// The task's job waits for the mutex, and is not ready meanwhile.
+    fn blocked(&mut self, task: TaskId, resource: ResourceId);
+
+    /// The task's job waits for the mutex on its CPU.
+    fn spins(&mut self, task: TaskId, resource: ResourceId);
+
+    /// The mutex for which the task's job waits passes to it.
+    fn handed_over(&mut self, task: TaskId, handed: Handed);
+
+    /// The task's job becomes ready at this instant, with the ranks of all that happens at it.
+    fn becomes_ready(&mut self, task: TaskId);
+
+    /// The task's job is scheduled by this rank from now on.
+    fn set_rank(&mut self, task: TaskId, rank: Rank);
+
+    /// The task's job may use these CPUs from now on.
+    fn set_affinity(&mut self, task: TaskId, affinity: &Affinity);
+}
+
+/// How a job waited to which a mutex passes, and how it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// It spun, and goes on where it is. Otherwise it becomes ready.
+    pub spun: bool,
+    /// It goes on with what follows its request. Otherwise it requests the mutex again when it runs, since what a non-preemptive
+    /// mutex forbids begins when its holder runs.
+    pub goes_on: bool,
+}
+
+/// What a request led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The job holds the mutex, and goes on.
+    Holds,
+    /// It waits on its CPU.
+    Spins,
+    /// It waits, and is not ready.
+    Waits,
+}
+
+/// A mutex.
+#[derive(Clone, Debug)]
+struct Mutex {
+    protocol: Protocol,
+    /// The most urgent priority and the shortest relative deadline of the tasks that use it; `None` if none does.
+    ceiling: Option<(Priority, Span)>,
+    holder: Option<TaskId>,
+    /// In the order of their requests.
+    waiters: Vec<TaskId>,
+}
+
+/// What a task has of mutexes.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// By what its job would be scheduled without mutexes; `None` if it holds none.
+    own: Option<Rank>,
+    /// The mutexes that it holds, and the rank that comes with each from its protocol, in the order of its locks.
+    mutexes: Vec<(ResourceId, Option<Rank>)>,
+    /// The mutex that it waits for.
+    awaited: Option<ResourceId>,
+    /// The CPUs that its job may use by protocols; `None` if these are those of the task.
+    cpus: Option<Affinity>,
+    /// The CPU on which its job must not be preempted; `None` if it may be.
+    kept: Option<CpuId>,
+}
+
+/// All mutexes of a run.
+///
+/// A job requests a mutex at the instant at which it has executed what comes before, on its CPU. Requests of one instant are made
+/// in the order of CPUs. A task holds mutexes only within a job, and no budget is enforced for it.
+///
+/// Allocates nothing after [`new`](Self::new).
+#[derive(Clone, Debug)]
+pub struct Mutexes {
+    mutexes: Vec<Mutex>,
+    tasks: Vec<Held>,
+    /// Mutexes that are unlocked and have not been passed on; empty between steps.
+    free: Vec<ResourceId>,
+    order: Order,
+    /// Whether a protocol may change what CPUs a job may use.
+    changes_cpus: bool,
+    /// Whether the policy would move running jobs to make room for others.
+    shifts: bool,
+    /// Whether the policy refuses some affinities for those of other tasks.
+    is_laminar: bool,
+}
+
+impl Mutexes {
+    /// Those of this set under a policy with these properties; `None` if no task locks a mutex.
+    pub fn new(set: &TaskSet, traits: &PolicyTraits) -> Option<Self> {
+        set.first_locking()?;
+        let shifts = traits.placement.shifts();
+        let mutex = |(index, protocol)| {
+            let id = ResourceId::from_index(index);
+            let users = set.tasks.iter().filter(|task| task.locks_one(id));
+            Mutex {
+                protocol,
+                ceiling: set.ceiling(id, traits.order),
+                holder: None,
+                waiters: Vec::with_capacity(users.count()),
+            }
+        };
+        let protocols = set.resources.iter().map(|resource| resource.protocol);
+        let held = |task: &Task| {
+            let phases = task.phases().iter();
+            let locks = phases.filter(|phase| matches!(phase, Phase::Lock(_)));
+            Held {
+                mutexes: Vec::with_capacity(locks.count()),
+                ..Held::default()
+            }
+        };
+        Some(Self {
+            mutexes: protocols.enumerate().map(mutex).collect(),
+            tasks: set.tasks.iter().map(held).collect(),
+            free: Vec::with_capacity(set.resources.len()),
+            order: traits.order,
+            changes_cpus: set.resources.iter().any(|it| {
+                let protocol = it.protocol;
+                protocol.lends_cpus() || (shifts && protocol.is_non_preemptive())
+            }),
+            shifts,
+            is_laminar: traits.affinities == Affinities::Laminar,
+        })
+    }
+
+    /// Whether the CPUs of this task may not change: those of others depend on them, its job must not be moved, or affinities
+    /// that have to be nested may be hidden by protocols.
+    pub fn fixes_cpus_of(&self, task: &Task) -> bool {
+        let mut mutexes = self.mutexes.iter().enumerate();
+        let matters = |(index, mutex): (usize, &Mutex)| {
+            let protocol = mutex.protocol;
+            let is_one = protocol.lends_cpus() || protocol.is_non_preemptive();
+            is_one && task.locks_one(ResourceId::from_index(index))
+        };
+        (self.is_laminar && self.changes_cpus) || mutexes.any(matters)
+    }
+
+    /// Whether the task's job holds the mutex.
+    pub fn holds(&self, task: TaskId, resource: ResourceId) -> bool {
+        let mutex = self.mutexes.get(resource.index());
+        mutex.is_some_and(|mutex| mutex.holder == Some(task))
+    }
+
+    /// Whether the task's job holds a mutex, or waits for one.
+    pub fn involves(&self, task: TaskId) -> bool {
+        let held = &self.tasks[task.index()];
+        !held.mutexes.is_empty() || held.awaited.is_some()
+    }
+
+    /// The job that runs on this CPU requests the mutex, which must not be one that it waits for. It holds it then, or waits for
+    /// it. Or it runs with it, to which it passed before.
+    pub fn request(
+        &mut self,
+        machine: &mut impl MutexMachine,
+        (now, cpu): (Instant, CpuId),
+        task: TaskId,
+        resource: ResourceId,
+    ) -> Request {
+        let Mutex {
+            protocol, holder, ..
+        } = *self.mutex(resource);
+        let waits = holder.is_some_and(|holder| holder != task);
+        let spins = waits && protocol == Protocol::Spin;
+        if holder.is_none() {
+            self.hold(machine, now, task, resource);
+        }
+        if protocol.is_non_preemptive() && (spins || !waits) {
+            let own = machine.rank(task);
+            let held = self.held(task);
+            held.own.get_or_insert(own);
+            held.kept.get_or_insert(cpu);
+        }
+        if !waits {
+            self.renew(machine, task, false);
+            return Request::Holds;
+        }
+        self.mutex(resource).waiters.push(task);
+        self.held(task).awaited = Some(resource);
+        if spins {
+            machine.spins(task, resource);
+            self.renew(machine, task, false);
+            return Request::Spins;
+        }
+        machine.blocked(task, resource);
+        self.inherit(machine, task);
+        Request::Waits
+    }
+
+    /// The job holds the mutex from now on. Its rank is not renewed.
+    fn hold(
+        &mut self,
+        machine: &mut impl MutexMachine,
+        now: Instant,
+        task: TaskId,
+        resource: ResourceId,
+    ) {
+        let mutex = self.mutex(resource);
+        mutex.holder = Some(task);
+        let ceiling = mutex
+            .ceiling
+            .filter(|_| mutex.protocol == Protocol::Ceiling);
+        let ceiling = ceiling.map(|(priority, floor)| Rank {
+            priority,
+            deadline: now + floor,
+        });
+        let own = machine.rank(task);
+        let held = self.held(task);
+        held.own.get_or_insert(own);
+        held.mutexes.push((resource, ceiling));
+        machine.locked(task, resource);
+    }
+
+    /// The job unlocks the mutex, which it must hold. It passes to no other before [`pass_on`](Self::pass_on), and the job keeps its
+    /// rank until then.
+    pub fn unlock(&mut self, machine: &mut impl MutexMachine, task: TaskId, resource: ResourceId) {
+        self.held(task)
+            .mutexes
+            .retain(|(held, _)| *held != resource);
+        self.mutex(resource).holder = None;
+        self.end_kept(task);
+        machine.unlocked(task, resource);
+        self.free.push(resource);
+    }
+
+    /// What the task's job has unlocked at this instant passes on. `has_ended`: the job ends at this instant, and is scheduled by
+    /// its own rank no more; [`end_job`](Self::end_job) comes next.
+    pub fn pass_on(
+        &mut self,
+        machine: &mut impl MutexMachine,
+        now: Instant,
+        task: TaskId,
+        has_ended: bool,
+    ) {
+        self.renew(machine, task, has_ended);
+        let mut free = std::mem::take(&mut self.free);
+        for resource in free.drain(..) {
+            self.hand_over(machine, now, resource);
+        }
+        self.free = free;
+    }
+
+    /// The task's job has ended: the CPUs that it had by protocols are those of the task again.
+    pub fn end_job(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        self.renew_cpus(machine, task);
+    }
+
+    /// The task's job ends, or its thread does, whatever it holds or waits for.
+    pub fn abandon(&mut self, machine: &mut impl MutexMachine, now: Instant, task: TaskId) {
+        if let Some(resource) = self.held(task).awaited.take() {
+            self.mutex(resource).waiters.retain(|id| *id != task);
+        }
+        while let Some(&(resource, _)) = self.held(task).mutexes.first() {
+            self.unlock(machine, task, resource);
+        }
+        self.end_kept(task);
+        self.pass_on(machine, now, task, true);
+    }
+
+    /// The task's job may be preempted again if it holds no mutex any more that forbids it.
+    fn end_kept(&mut self, task: TaskId) {
+        let mut held = self.tasks[task.index()].mutexes.iter();
+        let protocol = |resource: ResourceId| self.mutexes[resource.index()].protocol;
+        if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
+            self.held(task).kept = None;
+        }
+    }
+
+    /// Passes the free mutex to the most urgent job that waits for it; all that spin are equally urgent.
+    fn hand_over(&mut self, machine: &mut impl MutexMachine, now: Instant, resource: ResourceId) {
+        let waiters = &self.mutexes[resource.index()].waiters;
+        let order = self.order;
+        let rank = |id: &TaskId| {
+            let Rank { priority, deadline } = machine.rank(*id);
+            order.rank(deadline, priority)
+        };
+        // Of equals the first.
+        let Some(&next) = waiters.iter().min_by_key(|id| rank(id)) else {
+            return;
+        };
+        self.mutex(resource).waiters.retain(|id| *id != next);
+        self.held(next).awaited = None;
+        self.hold(machine, now, next, resource);
+        let protocol = self.mutex(resource).protocol;
+        let spun = protocol == Protocol::Spin;
+        let handed = Handed {
+            spun,
+            goes_on: spun || !protocol.is_non_preemptive(),
+        };
+        machine.handed_over(next, handed);
+        self.renew(machine, next, false);
+        if !spun {
+            machine.becomes_ready(next);
+        }
+    }
+
+    /// The holders that `task` waits for, directly or not, may inherit its rank and its CPUs.
+    fn inherit(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        let mut waiter = task;
+        while let Some(resource) = self.held(waiter).awaited
+            && let Some(holder) = self.mutex(resource).holder
+            && self.renew(machine, holder, false)
+        {
+            waiter = holder;
+        }
+    }
+
+    /// What the task's job is scheduled by now and where, by the protocols of the mutexes that it holds. Returns whether any
+    /// of that has changed.
+    ///
+    /// CPUs are gained before the rank changes and lost after it: a job that is raised need not take the CPU of another
+    /// one first, nor one that is lowered.
+    fn renew(&mut self, machine: &mut impl MutexMachine, task: TaskId, has_ended: bool) -> bool {
+        let cpus = self.cpus_by_protocols(machine, task);
+        let Some(cpus) = cpus.filter(|_| !has_ended) else {
+            return self.renew_rank(machine, task);
+        };
+        match self.cpus_of(machine, task).cpus().is_subset(cpus.cpus()) {
+            true => {
+                self.renew_cpus(machine, task);
+                self.renew_rank(machine, task);
+            }
+            false => {
+                self.renew_rank(machine, task);
+                self.renew_cpus(machine, task);
+            }
+        }
+        true
+    }
+
+    /// Where the task's job may run from now on.
+    fn renew_cpus(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        let Some(affinity) = self.cpus_by_protocols(machine, task) else {
+            return;
+        };
+        let is_own = affinity == *machine.own_affinity(task);
+        self.held(task).cpus = Some(affinity).filter(|_| !is_own);
+        machine.set_affinity(task, &affinity);
+    }
+
+    /// The CPUs that the task's job may use by the protocols of the mutexes that it holds; `None` if these are the same as
+    /// so far.
+    fn cpus_by_protocols(&self, machine: &impl MutexMachine, task: TaskId) -> Option<Affinity> {
+        if !self.changes_cpus {
+            return None;
+        }
+        let held = &self.tasks[task.index()];
+        let present = self.cpus_of(machine, task);
+        if let Some(kept) = held.kept.filter(|_| self.shifts) {
+            return Some(Affinity::pinned(kept)).filter(|cpus| cpus != present);
+        }
+        let mutexes = held.mutexes.iter();
+        let mutexes = mutexes.map(|(resource, _)| &self.mutexes[resource.index()]);
+        let lent = mutexes.filter(|mutex| mutex.protocol.lends_cpus());
+        let own = *machine.own_affinity(task).cpus();
+        let waiters = lent.flat_map(|mutex| &mutex.waiters);
+        let all = waiters.fold(own, |all, waiter| {
+            all | *self.cpus_of(machine, *waiter).cpus()
+        });
+        Affinity::new(all).filter(|cpus| cpus != present)
+    }
+
+    /// The CPUs that the task's job may use now.
+    fn cpus_of<'a>(&'a self, machine: &'a impl MutexMachine, task: TaskId) -> &'a Affinity {
+        let by_protocols = self.tasks[task.index()].cpus.as_ref();
+        by_protocols.unwrap_or_else(|| machine.own_affinity(task))
+    }
+
+    /// What the task's job is scheduled by now, by the protocols of the mutexes that it holds. Returns whether that has
+    /// changed.
+    fn renew_rank(&mut self, machine: &mut impl MutexMachine, task: TaskId) -> bool {
+        let before = machine.rank(task);
+        let held = &self.tasks[task.index()];
+        let Some(own) = held.own else { return false };
+        let mut rank = own;
+        for (resource, ceiling) in &held.mutexes {
+            let mutex = &self.mutexes[resource.index()];
+            let inherits = mutex.protocol.inherits();
+            let waiters = mutex.waiters.iter().filter(|_| inherits);
+            let others = waiters.map(|waiter| machine.rank(*waiter)).chain(*ceiling);
+            rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
+        }
+        if held.kept.is_some() {
+            rank = rank.raised_to(Rank::NON_PREEMPTIVE, self.order);
+        } else if held.mutexes.is_empty() {
+            self.held(task).own = None;
+        }
+        if rank == before {
+            return false;
+        }
+        machine.set_rank(task, rank);
+        true
+    }
+
+    fn mutex(&mut self, resource: ResourceId) -> &mut Mutex {
+        &mut self.mutexes[resource.index()]
+    }
+
+    fn held(&mut self, task: TaskId) -> &mut Held {
+        &mut self.tasks[task.index()]
+    }
+}
