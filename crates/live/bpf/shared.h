@@ -57,6 +57,8 @@ enum sw_event_kind {
 	SW_E_SPINS,		/* the task's job keeps its CPU until the mutex passes to it */
 	SW_E_RANK_PRIORITY,	/* what the task is scheduled by, by the protocols of mutexes; value: a priority */
 	SW_E_RANK_DEADLINE,	/* value: a deadline, 0: before all others */
+	SW_E_LOCK_REQUESTED,	/* of threads to an agent in their process, as the next; value: the number of a mutex */
+	SW_E_UNLOCK_REQUESTED,	/* value: the numbers of mutexes, 12 bits each, and 1 << 63 if the job ends by that */
 };
 
 /* The value of SW_E_TRIGGERED: the number of the task that triggers, and these. */

@@ -1,7 +1,8 @@
 //! The events that the programs in the kernel and agents report; the same as in `bpf/shared.h`.
 
+use shiftwork_kernel_core::UNLOCKS_MAX;
 use shiftwork_machine::Taken;
-use shiftwork_model::TaskId;
+use shiftwork_model::{ResourceId, TaskId};
 
 /// What an event says. What its value means stands in `bpf/shared.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(crate) enum Kind {
     Spins,
     RankPriority,
     RankDeadline,
+    LockRequested,
+    UnlockRequested,
 }
 
 /// All kinds, in the order of their numbers, with their names in `bpf/shared.h`.
@@ -77,6 +80,8 @@ pub(crate) const ALL: &[(Kind, &str)] = &[
     (Kind::Spins, "SW_E_SPINS"),
     (Kind::RankPriority, "SW_E_RANK_PRIORITY"),
     (Kind::RankDeadline, "SW_E_RANK_DEADLINE"),
+    (Kind::LockRequested, "SW_E_LOCK_REQUESTED"),
+    (Kind::UnlockRequested, "SW_E_UNLOCK_REQUESTED"),
 ];
 
 impl Kind {
@@ -127,6 +132,58 @@ impl TriggerValue {
             | u64::from(self.at_completion) << Self::AT_COMPLETION_SHIFT
     }
 }
+
+/// The value of [`Kind::UnlockRequested`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnlockValue {
+    /// The numbers of the mutexes, 0 after the last.
+    numbers: [u16; UNLOCKS_MAX],
+    /// Whether the job ends by that.
+    pub(crate) at_completion: bool,
+}
+
+impl UnlockValue {
+    const BITS: usize = 12;
+    const AT_COMPLETION_SHIFT: usize = 63;
+
+    /// Of these mutexes. More than `UNLOCKS_MAX`, and numbers that find no room, have been refused before.
+    pub(crate) fn new(mutexes: &[ResourceId], at_completion: bool) -> Self {
+        let mut numbers = [0; UNLOCKS_MAX];
+        for (number, mutex) in numbers.iter_mut().zip(mutexes) {
+            *number = u16::try_from(mutex.index() + 1).unwrap_or(0);
+        }
+        Self {
+            numbers,
+            at_completion,
+        }
+    }
+
+    /// From the value of an event.
+    pub(crate) fn read(value: u64) -> Self {
+        let number = |at: usize| (value >> (at * Self::BITS)) as u16 & ((1 << Self::BITS) - 1);
+        Self {
+            numbers: std::array::from_fn(number),
+            at_completion: value >> Self::AT_COMPLETION_SHIFT != 0,
+        }
+    }
+
+    /// As the value of an event.
+    pub(crate) fn word(self) -> u64 {
+        let numbers = self.numbers.iter().enumerate();
+        numbers.fold(
+            u64::from(self.at_completion) << Self::AT_COMPLETION_SHIFT,
+            |word, (at, number)| word | u64::from(*number) << (at * Self::BITS),
+        )
+    }
+
+    /// The mutexes, in the order of their unlocks.
+    pub(crate) fn mutexes(self) -> impl Iterator<Item = ResourceId> {
+        let numbers = self.numbers.into_iter().filter(|&number| number > 0);
+        numbers.map(|number| ResourceId::from_index(usize::from(number) - 1))
+    }
+}
+
+const _: () = assert!(UnlockValue::BITS * UNLOCKS_MAX <= UnlockValue::AT_COMPLETION_SHIFT);
 
 /// Why a CPU is gone: the bits of `enum sw_why`.
 pub(crate) mod why {
@@ -225,6 +282,18 @@ mod tests {
             }
         }
         assert_eq!(TriggerValue::read(0), None);
+    }
+
+    #[test]
+    fn unlock_values_are_read_as_they_were_written() {
+        let ids = [0, 255, 7, 254].map(ResourceId::from_index);
+        for count in 0..=UNLOCKS_MAX {
+            for at_completion in [false, true] {
+                let value = UnlockValue::new(&ids[..count], at_completion);
+                assert_eq!(UnlockValue::read(value.word()), value);
+                assert!(value.mutexes().eq(ids[..count].iter().copied()));
+            }
+        }
     }
 
     #[test]

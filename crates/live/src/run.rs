@@ -165,7 +165,9 @@ fn machine(
         Backend::Agent(policy, attention) => {
             let decision_site = DecisionSite::Agent(host.agent_cpu.index() as u32);
             let scheduler = scheduler(plan, options, decision_site, host)?;
-            let builder = EnactorBuilder::new(&scheduler)?;
+            let locks = plan.set.first_locking().is_some();
+            let locking = locks.then_some(plan.set.tasks.len());
+            let builder = EnactorBuilder::new(&scheduler, locking)?;
             let owner = SchedExtOwner::new(scheduler, builder.event_ring());
             let build = move || builder.build();
             // Without timers the agent cannot poll: see `preflight`.
@@ -216,7 +218,10 @@ fn scheduler(
     }
     for (index, resource) in plan.set.resources.iter().enumerate() {
         let id = ResourceId::from_index(index);
-        if let Some(ceiling) = plan.set.ceiling(id, plan.traits.order) {
+        // An agent has protocols of its own.
+        if decision_site == DecisionSite::Core
+            && let Some(ceiling) = plan.set.ceiling(id, plan.traits.order)
+        {
             scheduler.set_mutex(id, resource.protocol, ceiling)?;
         }
     }

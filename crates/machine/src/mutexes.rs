@@ -211,6 +211,7 @@ impl Mutexes {
         task: TaskId,
         resource: ResourceId,
     ) -> Request {
+        debug_assert!(self.held(task).awaited.is_none(), "{task:?} waits");
         let Mutex {
             protocol, holder, ..
         } = *self.mutex(resource);

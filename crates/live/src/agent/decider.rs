@@ -5,6 +5,7 @@
 //! machine.
 
 mod job;
+mod mutexes;
 mod quanta;
 mod reports;
 mod requests;
@@ -14,7 +15,7 @@ mod task_state;
 mod tests;
 mod triggers;
 
-use shiftwork_machine::{ServerRule, Timeline, TriggerQueue};
+use shiftwork_machine::{Mutexes, ServerRule, Timeline, TriggerQueue};
 use shiftwork_model::{CpuId, CpuSet, Instant, Job, LinuxRules, Order, Span, Task, TaskId};
 use shiftwork_policy::{Event as PolicyEvent, Policy, Switches};
 
@@ -51,6 +52,13 @@ pub(super) struct Decider {
     triggers: Vec<Option<TriggerQueue>>,
     /// Triggered tasks that have begun a job by an earlier trigger since this was last emptied.
     pub(super) begun: Vec<TaskId>,
+    /// `None` if no task locks a mutex.
+    mutexes: Option<Mutexes>,
+    /// Tasks whose threads go on with a mutex that they requested, or after they unlocked some, once the slots are filled; since
+    /// this was last emptied.
+    pub(super) answered: Vec<TaskId>,
+    /// Whether a job that is assigned to a CPU has to request a mutex.
+    has_requests: bool,
     /// How the policy ranks jobs.
     order: Order,
     /// The rule of the servers.
@@ -110,6 +118,9 @@ impl Decider {
                 .map(|task| task.trigger().map(TriggerQueue::new))
                 .collect(),
             begun: Vec::with_capacity(set.tasks.len()),
+            mutexes: Mutexes::new(set, &plan.traits),
+            answered: Vec::with_capacity(2 * set.tasks.len()),
+            has_requests: false,
             order: plan.traits.order,
             rule,
             timers: Timeline::new(cpus.len() + 2 * states.len(), end),
@@ -160,6 +171,9 @@ impl Decider {
     }
 
     fn next_instant(&self) -> Instant {
+        if self.has_requests {
+            return Instant::ZERO;
+        }
         let begins = self.quanta.as_ref().map_or(Instant::NEVER, Quanta::next);
         self.timers.first().min(begins)
     }
@@ -168,6 +182,7 @@ impl Decider {
     /// first, then arrivals, the most urgent first.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
+        self.make_requests(now);
         self.apply_arrivals();
         if let Some(quanta) = &mut self.quanta {
             quanta.skip_to(now);
@@ -270,6 +285,7 @@ impl Decider {
                 stops: task.map_or(0, |task| self.states[task.index()].stops),
             });
         }
+        self.find_requests();
         first.map(|first| self.base_ns.saturating_add(first.as_ns()))
     }
 

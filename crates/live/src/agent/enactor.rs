@@ -46,7 +46,7 @@ pub(crate) struct TaskSnapshot {
 /// Reports to an agent and enacts its decisions. It decides nothing. Only the agent's thread creates and calls it.
 ///
 /// [`crate::event::Kind`] lists the reports. An enactor reports `NextJob`, `LastJob`, `Yielded`,
-/// `Blocked` and `Woken` of tasks, `Running` and `Stopped` of CPUs that switch to and from assigned
+/// `Blocked` and `Woken` of tasks, `LockRequested` and `UnlockRequested` of tasks whose threads wait for an answer, `Running` and `Stopped` of CPUs that switch to and from assigned
 /// tasks, `SlotFilled` of each slot when it is filled, and changes of tasks and CPUs from outside.
 /// `NextJob`, `Yielded` and `Blocked` are stops: they empty the slot of the CPU, which only the
 /// agent fills again.
@@ -86,6 +86,9 @@ pub(crate) trait Enactor {
     /// where threads wait for their slots alone.
     fn wake(&mut self, _task: TaskId) {}
 
+    /// Answers the thread of the task that has requested a mutex, which it holds by now, or unlocked one.
+    fn answer(&mut self, task: TaskId);
+
     /// Sends a heartbeat; called at least every [`HEARTBEAT_NS`].
     fn heartbeat(&mut self) -> Result<(), LiveError>;
 
@@ -95,3 +98,15 @@ pub(crate) trait Enactor {
 
 /// Interval of the agent's heartbeats.
 pub(crate) const HEARTBEAT_NS: u64 = 40_000_000;
+
+/// Sorts by time; events of one instant keep their order. The reports are few and nearly sorted, since those of each
+/// thread are. Allocates nothing, which a stable sort of `std` may.
+pub(crate) fn sort_by_time(reports: &mut [Event]) {
+    for end in 1..reports.len() {
+        let mut at = end;
+        while at > 0 && reports[at - 1].at > reports[at].at {
+            reports.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}

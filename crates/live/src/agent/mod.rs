@@ -11,6 +11,7 @@
 //! The message-passing design of V. Bonifaci et al., ECRTS 2016, and of F. Cerqueira, M. Vanga,
 //! B. Brandenburg, "Scaling Global Scheduling with Message Passing", RTAS 2014.
 
+mod answer;
 pub(crate) mod channel;
 mod decider;
 mod enactor;
@@ -18,6 +19,7 @@ mod machine;
 mod mailbox;
 mod thread;
 
-pub(crate) use enactor::{Enactor, Slot, TaskSnapshot};
+pub(crate) use answer::Answer;
+pub(crate) use enactor::{Enactor, Slot, TaskSnapshot, sort_by_time};
 pub(crate) use machine::{AgentConfig, AgentMachine, EnactorOwner};
 pub(crate) use thread::CpuYield;

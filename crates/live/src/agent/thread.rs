@@ -151,6 +151,14 @@ impl<E: Enactor> Agent<E> {
         for task in self.decider.begun.drain(..) {
             self.enactor.wake(task);
         }
+        self.fill_slots(polled_ns)?;
+        for task in self.decider.answered.drain(..) {
+            self.enactor.answer(task);
+        }
+        Ok(())
+    }
+
+    fn fill_slots(&mut self, polled_ns: u64) -> Result<(), LiveError> {
         self.scratch.slots.clear();
         let Some(cause_ns) = self.decider.take_slots(&mut self.scratch.slots) else {
             return Ok(());

@@ -9,7 +9,7 @@ use super::thread_controller::ThreadController;
 use super::thread_ops::{KernelThreadOps, ThreadOps};
 use crate::LiveError;
 use crate::agent::channel::{Receiver, sending_cost};
-use crate::agent::{Enactor, Slot, TaskSnapshot};
+use crate::agent::{Enactor, Slot, TaskSnapshot, sort_by_time};
 use crate::event::Event;
 use crate::machine::Parameters;
 
@@ -69,7 +69,7 @@ impl<H: ThreadOps> Enactor for FifoEnactor<H> {
             let now_ns = self.controller.now_ns();
             self.controller.wake(now_ns);
         }
-        sort(&mut self.controller.reports);
+        sort_by_time(&mut self.controller.reports);
         reports.append(&mut self.controller.reports);
         Ok(())
     }
@@ -109,6 +109,12 @@ impl<H: ThreadOps> Enactor for FifoEnactor<H> {
         Ok(())
     }
 
+    fn answer(&mut self, task: TaskId) {
+        if let Some(handshake) = self.shared.handshakes.get(task.index()) {
+            handshake.answer.give();
+        }
+    }
+
     fn heartbeat(&mut self) -> Result<(), LiveError> {
         let now_ns = self.controller.now_ns();
         self.shared.heartbeat(now_ns);
@@ -127,18 +133,6 @@ impl<H> Drop for FifoEnactor<H> {
         self.shared.end_heartbeats();
         self.shared.end_blockers();
         self.shared.restore();
-    }
-}
-
-/// Sorts by time; events of one instant keep their order. The reports are few and nearly sorted, since those of each
-/// thread are. Allocates nothing, which a stable sort of `std` may.
-fn sort(reports: &mut [Event]) {
-    for end in 1..reports.len() {
-        let mut at = end;
-        while at > 0 && reports[at - 1].at > reports[at].at {
-            reports.swap(at - 1, at);
-            at -= 1;
-        }
     }
 }
 

@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use shiftwork_model::TaskId;
+use shiftwork_model::{ResourceId, TaskId};
 
 use super::shared_state::SharedState;
 use super::thread_handshake::{ThreadHandshake, ThreadState};
 use crate::event::Kind;
 use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
-use crate::work::{Effects, JobBarrier, Target};
+use crate::work::{Effects, JobBarrier};
 
 /// The side of the threads: they report what they did, and wait in their handshakes.
 #[derive(Debug)]
 pub(super) struct FifoJobBarrier(pub(super) Arc<SharedState>);
 
 impl FifoJobBarrier {
-    fn stop(&self, task: TaskId, kind: Kind, until_ns: u64, triggers: &[Target]) {
+    fn stop(&self, task: TaskId, kind: Kind, until_ns: u64, effects: Effects<'_>) {
         let Some(handshake) = self.0.handshakes.get(task.index()) else {
             return;
         };
-        if handshake.end_job(kind, until_ns, triggers) {
+        if handshake.end_job(kind, until_ns, effects) {
             self.0.doorbell.notify(task.index());
         }
         self.wait(task, handshake);
@@ -45,12 +45,12 @@ impl JobBarrier for FifoJobBarrier {
     }
 
     fn next_job(&self, task: TaskId, release_ns: u64, effects: Effects<'_>) {
-        self.stop(task, Kind::NextJob, release_ns, effects.triggers);
+        self.stop(task, Kind::NextJob, release_ns, effects);
     }
 
     fn last_job(&self, task: TaskId, effects: Effects<'_>) {
         if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.end_job(Kind::LastJob, u64::MAX, effects.triggers)
+            && handshake.end_job(Kind::LastJob, u64::MAX, effects)
         {
             self.0.doorbell.notify(task.index());
         }
@@ -59,14 +59,24 @@ impl JobBarrier for FifoJobBarrier {
 
     fn affect(&self, task: TaskId, effects: Effects<'_>) {
         if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.trigger(effects.triggers)
+            && handshake.affect(effects)
         {
             self.0.doorbell.notify(task.index());
+            handshake.await_answer();
+        }
+    }
+
+    fn lock(&self, task: TaskId, mutex: ResourceId) {
+        if let Some(handshake) = self.0.handshakes.get(task.index())
+            && handshake.request(mutex)
+        {
+            self.0.doorbell.notify(task.index());
+            handshake.await_answer();
         }
     }
 
     fn suspend(&self, task: TaskId, until_ns: u64, _state: &Word, _going: u32) {
-        self.stop(task, Kind::Blocked, until_ns, &[]);
+        self.stop(task, Kind::Blocked, until_ns, Effects::default());
     }
 }
 

@@ -112,3 +112,8 @@ impl ManagedThread {
         }
     }
 }
+
+/// The number of a task in events.
+pub(super) fn number(task: usize) -> u32 {
+    u32::try_from(task + 1).unwrap_or(u32::MAX)
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet, TaskId};
 
-use super::managed_thread::{ManagedThread, Moment, NEVER};
+use super::managed_thread::{ManagedThread, Moment, NEVER, number};
 use super::shared_state::SharedState;
 use super::thread_ops::ThreadOps;
 use super::{JOB_LEVEL, WAITING_LEVEL, refused};
@@ -93,6 +93,9 @@ impl<H: ThreadOps> ThreadController<H> {
             Kind::Running => self.on_running(task, event),
             Kind::Stopped => self.end_run(task, event.at, event.value),
             Kind::Triggered => self.on_trigger(task, event),
+            Kind::LockRequested | Kind::UnlockRequested => {
+                self.report(event.at, event.kind, Some(task), None, event.value);
+            }
             _ => self.on_stopped(task, event),
         }
     }
@@ -491,9 +494,4 @@ impl<H: ThreadOps> ThreadController<H> {
             kind,
         });
     }
-}
-
-/// The number of a task in events.
-fn number(task: usize) -> u32 {
-    u32::try_from(task + 1).unwrap_or(u32::MAX)
 }

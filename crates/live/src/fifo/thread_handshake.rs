@@ -4,15 +4,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::thread::Pid;
 use shiftwork_machine::Taken;
-use shiftwork_model::CpuSet;
+use shiftwork_model::{CpuSet, ResourceId};
 
+use crate::agent::Answer;
 use crate::agent::channel::Sender;
-use crate::event::{Event, Kind, TriggerValue};
+use crate::event::{Event, Kind, TriggerValue, UnlockValue};
 use crate::sync::Word;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::sys::thread::own_cpu;
-use crate::work::Target;
+use crate::work::{Effects, Target};
 
 /// What a thread does, and whether it is managed. At the end of a job the thread alone changes from a state in
 /// a job to the waiting state above; the agent alone starts jobs, admits and dismisses:
@@ -71,6 +72,8 @@ pub(super) struct ThreadHandshake {
     /// Events from the thread to the agent. In this channel the task of an event is the admission epoch, and the
     /// value of `Running` and `Stopped` is the CPU time of the thread.
     sender: Sender,
+    /// What the thread hears of the agent about mutexes.
+    pub(super) answer: Answer,
     /// The thread that needs its scheduling parameters restored, and the CPUs that it may use.
     to_restore: Mutex<Option<(Pid, CpuSet)>>,
 }
@@ -81,6 +84,7 @@ impl ThreadHandshake {
             word: Word::new(ThreadState::ManagedWaiting.word(0)),
             until_ns: AtomicU64::new(0),
             sender,
+            answer: Answer::new(),
             to_restore: Mutex::new(None),
         }
     }
@@ -146,9 +150,9 @@ impl ThreadHandshake {
         self.word.wake();
     }
 
-    /// For the thread: its job has ended or suspends, which triggers these tasks, and the thread will wait for this instant.
+    /// For the thread: its job has ended or suspends, with these effects, and the thread will wait for this instant.
     /// Whether events were sent to the agent.
-    pub(super) fn end_job(&self, kind: Kind, until_ns: u64, triggers: &[Target]) -> bool {
+    pub(super) fn end_job(&self, kind: Kind, until_ns: u64, effects: Effects<'_>) -> bool {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         let (at, spent_ns) = (monotonic_ns(), thread_cpu_ns());
         let word = self.update(|state, epoch| match state {
@@ -159,22 +163,50 @@ impl ThreadHandshake {
         if ThreadState::of(word) != ThreadState::ManagedWaiting {
             return false;
         }
+        if !effects.unlocks.is_empty() {
+            let value = UnlockValue::new(effects.unlocks, true);
+            self.send(at, Kind::UnlockRequested, word, value.word());
+        }
         self.send(at, Kind::Stopped, word, spent_ns);
         self.send(at, kind, word, until_ns);
-        for target in triggers {
+        for target in effects.triggers {
             self.send_trigger(at, word, *target, true);
         }
         true
     }
 
-    /// For the thread: its job triggers these tasks, and goes on. Whether events were sent to the agent.
-    pub(super) fn trigger(&self, triggers: &[Target]) -> bool {
+    /// For the thread: its job has these effects, and goes on. Whether events were sent to the agent.
+    pub(super) fn affect(&self, effects: Effects<'_>) -> bool {
         let (at, word) = (monotonic_ns(), self.word.get());
-        let is_managed = ThreadState::of(word) == ThreadState::ManagedInJob;
-        for target in triggers.iter().filter(|_| is_managed) {
+        if ThreadState::of(word) != ThreadState::ManagedInJob {
+            return false;
+        }
+        if !effects.unlocks.is_empty() {
+            self.answer.expect();
+            let value = UnlockValue::new(effects.unlocks, false);
+            self.send(at, Kind::UnlockRequested, word, value.word());
+        }
+        for target in effects.triggers {
             self.send_trigger(at, word, *target, false);
         }
-        is_managed
+        true
+    }
+
+    /// For the thread: its job requests the mutex. Whether an event was sent to the agent.
+    pub(super) fn request(&self, mutex: ResourceId) -> bool {
+        let (at, word) = (monotonic_ns(), self.word.get());
+        if ThreadState::of(word) != ThreadState::ManagedInJob {
+            return false;
+        }
+        self.answer.expect();
+        let number = mutex.index() as u64 + 1;
+        self.send(at, Kind::LockRequested, word, number);
+        true
+    }
+
+    /// For the thread: waits for the agent's answer, if it expects one, or until the run is over.
+    pub(super) fn await_answer(&self) {
+        self.answer.wait(|| self.state() == ThreadState::Ended);
     }
 
     /// In this channel the value of a trigger names the task that is triggered.
@@ -214,7 +246,8 @@ impl ThreadHandshake {
         }
     }
 
-    /// The channel has room: at most three events are pending for each job that the agent starts, and those of its triggers.
+    /// The channel has room: at most three events are pending for each job that the agent starts, those of its triggers, and one
+    /// for which the thread waits for an answer.
     fn send(&self, at: u64, kind: Kind, word: u32, value: u64) {
         let cpu = own_cpu().and_then(|cpu| u16::try_from(cpu.index()).ok());
         self.sender.send(Event {
@@ -256,7 +289,8 @@ mod models {
             handshake.admit();
             handshake.start_job();
             let thread = Arc::clone(&handshake);
-            let closing = loom::thread::spawn(move || thread.end_job(Kind::NextJob, 5, &[]));
+            let closing =
+                loom::thread::spawn(move || thread.end_job(Kind::NextJob, 5, Effects::default()));
             handshake.dismiss();
             let (epoch, was_out) = handshake.admit();
             closing.join().unwrap();

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
 
 use super::members::{Admission, Members};
+use super::mutex_requests::MutexRequests;
 use super::scheduler::{Scheduler, bits, halves, number, run_command};
 use super::wakeups::Wakeups;
 use crate::LiveError;
-use crate::agent::{Enactor, EnactorOwner, Slot, TaskSnapshot};
+use crate::agent::channel::Receiver;
+use crate::agent::{Enactor, EnactorOwner, Slot, TaskSnapshot, sort_by_time};
 use crate::event::Event;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands, EventReader, EventRing};
@@ -23,14 +25,17 @@ pub(crate) struct EnactorBuilder {
     commands: Commands,
     ring: EventRing,
     wakeups: Arc<[Wakeups]>,
+    requests: Option<(Arc<MutexRequests>, Vec<Receiver>)>,
 }
 
 impl EnactorBuilder {
-    /// For the programs of this scheduler.
-    pub(crate) fn new(scheduler: &Scheduler) -> Result<Self, LiveError> {
+    /// For the programs of this scheduler, and so many tasks if one of them locks mutexes.
+    pub(crate) fn new(scheduler: &Scheduler, locking: Option<usize>) -> Result<Self, LiveError> {
+        let ring = scheduler.event_ring()?;
         Ok(Self {
             commands: scheduler.commands.clone(),
-            ring: scheduler.event_ring()?,
+            requests: locking.map(|tasks| scheduler.let_agent_lock(tasks, ring.clone())),
+            ring,
             wakeups: scheduler.wakeups(),
         })
     }
@@ -47,6 +52,7 @@ impl EnactorBuilder {
             reader: reader.map_err(LiveError::system("map the ring of reports"))?,
             commands: self.commands,
             wakeups: self.wakeups,
+            requests: self.requests,
             members: Members::default(),
             lost: 0,
         })
@@ -110,6 +116,7 @@ pub(crate) struct SchedExtEnactor {
     members: Members,
     reader: EventReader,
     wakeups: Arc<[Wakeups]>,
+    requests: Option<(Arc<MutexRequests>, Vec<Receiver>)>,
     lost: u64,
 }
 
@@ -142,7 +149,14 @@ impl Enactor for SchedExtEnactor {
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError> {
         self.reader
             .take(|bytes| reports.extend(Event::all(bytes)))
-            .map_err(LiveError::system("read the ring of reports"))
+            .map_err(LiveError::system("read the ring of reports"))?;
+        // After the ring: what a thread did before has been read.
+        if let Some((requests, receivers)) = &self.requests
+            && requests.take(receivers, reports)
+        {
+            sort_by_time(reports);
+        }
+        Ok(())
     }
 
     fn report_cost(&mut self) -> Result<Span, LiveError> {
@@ -241,6 +255,12 @@ impl Enactor for SchedExtEnactor {
         }
     }
 
+    fn answer(&mut self, task: TaskId) {
+        if let Some((requests, _)) = &self.requests {
+            requests.answer(task);
+        }
+    }
+
     fn heartbeat(&mut self) -> Result<(), LiveError> {
         self.send_heartbeat(false)
     }
@@ -251,10 +271,13 @@ impl Enactor for SchedExtEnactor {
             let _ = self.commands.call(Command::SetSleeping, &mut [sleeps]);
         };
         sleeping(1);
+        let requests = self.requests.as_ref().map(|(requests, _)| requests);
+        let may_sleep = requests.is_none_or(|requests| requests.begin_sleep());
         // Reports before that woke no thread.
-        if self.reader.is_empty() {
+        if may_sleep && self.reader.is_empty() {
             self.reader.wait_until(at_ns);
         }
+        requests.iter().for_each(|requests| requests.end_sleep());
         sleeping(0);
     }
 }

@@ -7,6 +7,7 @@
 mod enactor;
 mod machine;
 mod members;
+mod mutex_requests;
 mod scheduler;
 mod wakeups;
 

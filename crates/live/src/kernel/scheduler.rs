@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use shiftwork_kernel_core::{Core, CoreMutexes, MutexNumber, SOURCES_MAX, TASKS_MAX, UNLOCKS_MAX};
@@ -10,8 +10,10 @@ use shiftwork_model::{
     CpuId, CpuSet, Order, Priority, Protocol, ResourceId, Share, Span, TaskId, Trigger,
 };
 
+use super::mutex_requests::MutexRequests;
 use super::wakeups::Wakeups;
 use crate::LiveError;
+use crate::agent::channel::Receiver;
 use crate::event::Event;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands, DecisionSite, EventRing, Loaded, MutexHolders, Settings};
@@ -92,6 +94,7 @@ impl Scheduler {
                 .mutex_holders()
                 .map_err(LiveError::system("map the mutexes"))?,
             open: Word::new(CLOSED),
+            requests: OnceLock::new(),
             wakeups: (0..TASKS_MAX).map(|_| Wakeups::default()).collect(),
         };
         let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, commands.clone()));
@@ -149,6 +152,17 @@ impl Scheduler {
     /// Where the threads of triggered tasks sleep, by task.
     pub(super) fn wakeups(&self) -> Arc<[Wakeups]> {
         Arc::clone(&self.job_barrier.wakeups)
+    }
+
+    /// An agent, which sleeps at this ring, decides about mutexes of so many tasks: the requests of their threads.
+    pub(super) fn let_agent_lock(
+        &self,
+        tasks: usize,
+        ring: EventRing,
+    ) -> (Arc<MutexRequests>, Vec<Receiver>) {
+        let (requests, receivers) = MutexRequests::new(tasks, ring);
+        let requests = self.job_barrier.requests.get_or_init(|| Arc::new(requests));
+        (Arc::clone(requests), receivers)
     }
 
     /// Where threads wait between jobs.
@@ -249,12 +263,23 @@ const OPEN: u32 = 1;
 struct SchedExtJobBarrier {
     commands: Commands,
     holders: MutexHolders,
+    /// Where an agent decides about mutexes.
+    requests: OnceLock<Arc<MutexRequests>>,
     open: Word,
     /// Where the threads of triggered tasks sleep, by task.
     wakeups: Arc<[Wakeups]>,
 }
 
 impl SchedExtJobBarrier {
+    /// Reports to an agent what the calling thread's job unlocks at its end; the other effects. Elsewhere all of them.
+    fn end_locks<'a>(&self, task: TaskId, effects: Effects<'a>) -> Effects<'a> {
+        let Some(requests) = self.requests.get() else {
+            return effects;
+        };
+        requests.unlock(task, effects.unlocks, true);
+        effects.without_unlocks()
+    }
+
     /// Calls a command by which the calling thread's job has these effects, after the threads of the tasks that it triggers
     /// have been woken: before its release a thread that is awake waits in its queue. `None` if the job of a task that is not
     /// managed ends.
@@ -331,6 +356,7 @@ impl JobBarrier for SchedExtJobBarrier {
         if self.open.get() == OPEN {
             return;
         }
+        let effects = self.end_locks(task, effects);
         let answer = self.call(Command::NextJob, (task, release_ns), effects);
         match release_ns {
             ON_TRIGGER_NS => match answer {
@@ -348,11 +374,20 @@ impl JobBarrier for SchedExtJobBarrier {
     }
 
     fn last_job(&self, task: TaskId, effects: Effects<'_>) {
+        let effects = self.end_locks(task, effects);
         // A task that is not admitted any more need not report that.
         let _ = self.call(Command::NextJob, (task, u64::MAX), effects);
     }
 
     fn affect(&self, task: TaskId, effects: Effects<'_>) {
+        if let Some(requests) = self.requests.get() {
+            requests.unlock(task, effects.unlocks, false);
+            if !effects.triggers.is_empty() {
+                self.call(Command::Affect, (task, 0), effects.without_unlocks());
+            }
+            requests.wait(task, || self.open.get() == OPEN);
+            return;
+        }
         // Also where the task is not admitted any more.
         let answer = self.call(Command::Affect, (task, 0), effects);
         if answer.is_some_and(|it| it.is_held) {
@@ -361,6 +396,10 @@ impl JobBarrier for SchedExtJobBarrier {
     }
 
     fn lock(&self, task: TaskId, mutex: ResourceId) {
+        if let Some(requests) = self.requests.get() {
+            requests.lock(task, mutex, || self.open.get() == OPEN);
+            return;
+        }
         let (Ok(task), Some(mutex)) = (number(task), MutexNumber::of(mutex)) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! Checks of tasks that lock mutexes.
 
-use shiftwork_kernel_core::{CoreMutexes, MUTEXES_MAX, UNLOCKS_MAX};
+use shiftwork_kernel_core::{MUTEXES_MAX, UNLOCKS_MAX};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{Change, Phase, ResourceId, Span, Task, TaskId, TaskSet};
 
@@ -12,25 +12,17 @@ use crate::{Backend, LiveError, Plan};
 /// # Errors
 /// The first obstacle.
 pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError> {
-    if let Some(first) = plan.set.first_locking()
-        && !matches!(backend, Backend::Kernel)
-    {
-        return Err(LiveError::TaskSet(format!(
-            "task `{}` locks mutexes, and only the scheduler in the kernel has some; use --machine kernel, with a policy that \
-             it has, or `simulate`",
-            first.name
-        )));
-    }
+    let is_fifo = matches!(backend, Backend::Fifo(..));
     for (index, resource) in plan.set.resources.iter().enumerate() {
         let is_used = plan
             .set
             .tasks
             .iter()
             .any(|task| task.locks_one(ResourceId::from_index(index)));
-        if is_used && CoreMutexes::number_of(resource.protocol).is_none() {
+        if is_used && resource.protocol.lends_cpus() && !is_fifo {
             return Err(LiveError::TaskSet(format!(
-                "resource `{}`: a live run lends the holder of a mutex no CPUs; choose protocol \"inheritance\", or use \
-                 `simulate`",
+                "resource `{}`: sched_ext runs a thread only on the CPUs of its own task, and the holder of this mutex may need \
+                 others; use --machine fifo, protocol \"inheritance\", or `simulate`",
                 resource.name
             )));
         }
@@ -44,10 +36,10 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
     plan.set
         .iter()
         .filter(|(_, task)| task.locks())
-        .try_for_each(|(id, task)| check_task(plan.set, id, task))
+        .try_for_each(|(id, task)| check_task(plan.set, id, task, is_fifo))
 }
 
-fn check_task(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveError> {
+fn check_task(set: &TaskSet, id: TaskId, task: &Task, is_fifo: bool) -> Result<(), LiveError> {
     let refused = |what: String| Err(LiveError::TaskSet(format!("task `{}`: {what}", task.name)));
     if !task.command.is_empty() {
         return refused(String::from(
@@ -81,7 +73,8 @@ fn check_task(set: &TaskSet, id: TaskId, task: &Task) -> Result<(), LiveError> {
         _ => None,
     });
     let asleep = sleeps.fold(Span::ZERO, |sum, span| sum + span);
-    if asleep > THROTTLED_MAX {
+    // Under SCHED_FIFO there is no such watchdog.
+    if asleep > THROTTLED_MAX && !is_fifo {
         return refused(format!(
             "suspends itself for {asleep} in a job, and threads that wait for its mutexes meanwhile would trigger the sched_ext \
              watchdog; a live run takes at most {THROTTLED_MAX}"
@@ -103,9 +96,18 @@ mod tests {
     };
 
     use super::*;
+    use crate::plan::Attention;
 
     /// One task that locks as many mutexes as are given, one in the other, after a change.
     fn refusal(count: usize, change: impl FnOnce(&mut TaskSet)) -> Option<String> {
+        refusal_of(count, change, |_| Backend::Kernel)
+    }
+
+    fn refusal_of(
+        count: usize,
+        change: impl FnOnce(&mut TaskSet),
+        backend: impl FnOnce(&TaskSet) -> Backend,
+    ) -> Option<String> {
         let affinity = Affinity::pinned(CpuId::from_index(0));
         let mut task = Task::periodic("t", Span::from_ms(1), Span::from_ms(10), affinity);
         let all = (0..count).map(ResourceId::from_index);
@@ -126,7 +128,7 @@ mod tests {
             bound: vec![affinity],
             cpus: vec![CpuId::from_index(0)],
         };
-        let error = check(&plan, &Backend::Kernel).err()?;
+        let error = check(&plan, &backend(&set)).err()?;
         Some(error.to_string())
     }
 
@@ -141,7 +143,7 @@ mod tests {
         };
         begins(refusal(5, |_| {}), "task `t`: unlocks 5 mutexes at once");
         let lends = refusal(1, |set| set.resources[0].protocol = Protocol::Migratory);
-        begins(lends, "resource `r0`: a live run lends");
+        begins(lends, "resource `r0`: sched_ext runs a thread only on");
         let program = refusal(1, |set| set.tasks[0].command = vec!["sleep".to_owned()]);
         begins(program, "task `t`: a program brings its own");
         let throttled = refusal(1, |set| {
@@ -175,6 +177,19 @@ mod tests {
             }
         });
         begins(slow, "task `t`: suspends itself for 26s in a job");
+        let policy = |set: &TaskSet| {
+            let entry = shiftwork_policy::registry::find("strong-fp").unwrap();
+            entry.build(set).unwrap()
+        };
+        let agent = |set: &TaskSet| Backend::Agent(policy(set), Attention::Shared);
+        let fifo = |set: &TaskSet| Backend::Fifo(policy(set), Attention::Shared);
+        let lend = |set: &mut TaskSet| set.resources[0].protocol = Protocol::Migratory;
+        begins(
+            refusal_of(1, lend, agent),
+            "resource `r0`: sched_ext runs a thread only on",
+        );
+        assert_eq!(refusal_of(1, lend, fifo), None);
+        assert_eq!(refusal_of(4, |_| {}, agent), None);
         let many = refusal(4, |set| {
             let unused = set.resources[0].clone();
             set.resources.resize(300, unused);

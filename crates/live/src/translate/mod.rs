@@ -393,7 +393,10 @@ impl EventTranslator {
             | Kind::Dispatched
             | Kind::Decided
             | Kind::Concluded
-            | Kind::Probe => {}
+            | Kind::Probe
+            // For an agent alone, which says what followed.
+            | Kind::LockRequested
+            | Kind::UnlockRequested => {}
             Kind::Ran => self.measure_own(event, id, recorder),
         }
     }

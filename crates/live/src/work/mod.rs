@@ -40,6 +40,16 @@ pub struct Effects<'a> {
     pub triggers: &'a [Target],
 }
 
+impl Effects<'_> {
+    /// Its triggers alone.
+    pub(crate) const fn without_unlocks(self) -> Self {
+        Self {
+            unlocks: &[],
+            ..self
+        }
+    }
+}
+
 /// Where a thread waits between its jobs.
 ///
 /// The machine behind it decides when a job may run; no thread polls a clock.
@@ -57,12 +67,12 @@ pub trait JobBarrier: Send + Sync {
     /// ends.
     fn last_job(&self, task: TaskId, effects: Effects<'_>);
 
-    /// The calling thread's job has these effects and goes on.
+    /// The calling thread's job has these effects and goes on. If it unlocks mutexes, returns when it runs after what followed
+    /// from that was decided.
     fn affect(&self, task: TaskId, effects: Effects<'_>);
 
-    /// The calling thread's job locks the mutex. Returns when it runs with it, or when the run is over. A machine that
-    /// refuses mutexes before a run does not implement this.
-    fn lock(&self, _task: TaskId, _mutex: ResourceId) {}
+    /// The calling thread's job locks the mutex. Returns when it runs with it, or when the run is over.
+    fn lock(&self, task: TaskId, mutex: ResourceId);
 
     /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later,
     /// when the job runs again, or when the run is over: `state` is not `going` then. A machine that does not

@@ -81,7 +81,9 @@ impl Decider {
     pub(super) fn on_predicted_release(&mut self, due: Instant, id: TaskId) {
         let state = &self.states[id.index()];
         let waits = match state.stage {
-            Stage::Ready | Stage::Suspended | Stage::Throttled(_) => state.release < due,
+            Stage::Ready | Stage::Suspended | Stage::Throttled(_) | Stage::Blocked => {
+                state.release < due
+            }
             Stage::Idle | Stage::Unreleased(_) => false,
         };
         if !state.is_present || !waits {

@@ -14,12 +14,16 @@ impl Decider {
             return;
         }
         let now = self.instant(event.at);
-        if event.kind != Kind::Triggered || now != self.cause {
+        if now != self.cause || !comes_before_arrivals(event.kind) {
             self.apply_arrivals();
         }
         self.cause = now;
         if event.kind == Kind::Triggered {
             self.triggered(now, event);
+            return;
+        }
+        if matches!(event.kind, Kind::LockRequested | Kind::UnlockRequested) {
+            self.mutex_reported(now, event);
             return;
         }
         self.events.push(event);
@@ -64,19 +68,35 @@ impl Decider {
         }
     }
 
+    /// These reports have channels of their own, in which none is lost, and count whether or not the task takes part.
+    fn mutex_reported(&mut self, now: Instant, event: Event) {
+        let id = TaskId::from_index((event.task as usize).saturating_sub(1));
+        match event.kind {
+            _ if id.index() >= self.states.len() => {}
+            Kind::LockRequested => self.lock_requested(event, id),
+            _ => self.unlock_requested(now, event, id),
+        }
+    }
+
     fn task_reported(&mut self, now: Instant, event: Event, id: TaskId) {
         match event.kind {
             Kind::NextJob => {
                 self.states[id.index()].finished += 1;
                 self.count_stop(id);
+                self.abandon_mutexes(now, id);
                 self.follow(now, id, event.value);
+                self.end_mutexes(id);
             }
             Kind::Yielded => {
                 self.count_stop(id);
                 let next = self.states[id.index()].next_period();
                 self.next_job(now, id, next);
             }
-            Kind::LastJob => self.complete(id),
+            Kind::LastJob => {
+                self.abandon_mutexes(now, id);
+                self.complete(id);
+                self.end_mutexes(id);
+            }
             Kind::Blocked => {
                 self.count_stop(id);
                 self.suspend(id);
@@ -88,7 +108,10 @@ impl Decider {
                 self.states[id.index()].running = None;
             }
             Kind::Ran => self.charge(now, event, id),
-            Kind::Left => self.leave(id, false),
+            Kind::Left => {
+                self.abandon_mutexes(now, id);
+                self.leave(id, false);
+            }
             Kind::Demoted => self.leave(id, true),
             Kind::Affinity => self.rebind(id, &CpuSet::from_bits(event.value)),
             _ => {}
@@ -109,4 +132,19 @@ impl Decider {
             }
         }
     }
+}
+
+/// Whether of one instant this comes before the arrivals, as in the simulator.
+fn comes_before_arrivals(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Triggered
+            | Kind::NextJob
+            | Kind::LastJob
+            | Kind::Blocked
+            | Kind::Stopped
+            | Kind::Ran
+            | Kind::LockRequested
+            | Kind::UnlockRequested
+    )
 }

@@ -107,6 +107,7 @@ impl Decider {
             queue.clear();
         }
         let state = &mut self.states[id.index()];
+        let was_ready = state.stage == Stage::Ready;
         // Any stage but idle marks a task that comes back.
         let after = match demoted {
             true => Stage::Suspended,
@@ -126,6 +127,10 @@ impl Decider {
         self.states[id.index()].predicted_release = Instant::ZERO;
         if self.policy.accepts(&PolicyEvent::Leave(id)).is_ok() {
             self.apply(PolicyEvent::Leave(id));
+        }
+        if demoted && was_ready {
+            // Its thread goes on without being assigned, and may wait for an answer.
+            self.request(id, 0);
         }
     }
 

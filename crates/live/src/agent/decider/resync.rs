@@ -29,7 +29,9 @@ impl Decider {
         );
         if snapshot.finished != finished {
             self.vacate(id);
+            self.abandon_mutexes(now, id);
             self.follow(now, id, snapshot.release_ns);
+            self.end_mutexes(id);
         } else if snapshot.stops != stops {
             self.vacate_and_suspend(id);
         }

@@ -1,7 +1,7 @@
 //! State of a task as the agent knows it.
 
 use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
-use shiftwork_model::{Instant, OnOverrun, Priority, Span};
+use shiftwork_model::{Instant, OnOverrun, Priority, ResourceId, Span};
 
 use crate::machine::{Parameters, grace};
 
@@ -12,12 +12,14 @@ pub(super) enum Stage {
     Idle,
     /// The next job will be released at that instant.
     Unreleased(Instant),
-    /// The job is ready.
+    /// The job is ready. It may spin.
     Ready,
     /// The job has budget, and its thread sleeps.
     Suspended,
     /// The budget is used up; it is replenished at that instant.
     Throttled(Instant),
+    /// The job waits for a mutex, and its thread is awake.
+    Blocked,
 }
 
 /// What happens to a job that exceeds its budget.
@@ -63,6 +65,10 @@ pub(super) struct TaskState {
     pub(super) running: Option<Running>,
     /// Execution time since its admission, as reported.
     pub(super) ran: Span,
+    /// The mutex that its thread has requested and does not know to have.
+    pub(super) requested: Option<ResourceId>,
+    /// Whether its job has unlocked its last mutexes when it ended, and the report of that end comes next.
+    pub(super) ends: bool,
     /// Number of stops, and of finished jobs.
     pub(super) stops: u32,
     pub(super) finished: u32,
@@ -107,6 +113,8 @@ impl TaskState {
             tolerance: grace,
             running: None,
             ran: Span::ZERO,
+            requested: None,
+            ends: false,
             stops: 0,
             finished: 0,
             arrival: (0, Instant::ZERO),

@@ -331,7 +331,7 @@ fn reports_are_sorted_by_time_and_otherwise_keep_their_order() {
         kind: Kind::SlotFilled,
     };
     let mut reports = [(3, 0), (1, 1), (3, 2), (1, 3), (2, 4)].map(|(at, value)| event(at, value));
-    sort(&mut reports);
+    sort_by_time(&mut reports);
     let order = reports.map(|event| event.value);
     assert_eq!(order, [1, 3, 4, 0, 2]);
 }

@@ -3,7 +3,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use shiftwork_model::{Action, Affinity, Change, CpuId, Phase, Share, Span, TaskSet, Work};
+use shiftwork_model::{
+    Action, Affinity, Change, CpuId, Phase, ResourceId, Share, Span, TaskSet, Work,
+};
 use shiftwork_policy::registry::traits::STRONG;
 
 use super::*;
@@ -52,6 +54,8 @@ impl JobBarrier for TimedBarrier {
     }
 
     fn affect(&self, _: TaskId, _: Effects<'_>) {}
+
+    fn lock(&self, _: TaskId, _: ResourceId) {}
 }
 
 /// A CPU that this test may use; CPU 0 of every file.
@@ -254,6 +258,8 @@ impl JobBarrier for ClosedBarrier {
     fn last_job(&self, _: TaskId, _: Effects<'_>) {}
 
     fn affect(&self, _: TaskId, _: Effects<'_>) {}
+
+    fn lock(&self, _: TaskId, _: ResourceId) {}
 }
 
 #[test]

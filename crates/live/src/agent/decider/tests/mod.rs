@@ -1,6 +1,7 @@
 //! The decider on an ideal machine does what the simulator does, and copes with late and lost reports.
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod mutexes;
 mod programs;
 mod same;
 mod sets;

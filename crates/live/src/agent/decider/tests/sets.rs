@@ -2,8 +2,8 @@
 
 use shiftwork_model::{
     Action, Affinity, Alignment, Arrival, ArrivalCurve, Change, CpuId, CpuSet, Instant, Invariant,
-    Join, OnOverrun, Pace, Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet,
-    Trigger, Work,
+    Join, OnOverrun, Pace, Phase, Preemption, Priority, Protocol, RandomStream, Resource,
+    ResourceId, Span, Task, TaskId, TaskSet, Trigger, Work,
 };
 
 use shiftwork_policy::registry::Entry;
@@ -25,6 +25,8 @@ pub(super) struct Flavour {
     pub(super) has_changes: bool,
     /// Whether tasks trigger others.
     pub(super) has_triggers: bool,
+    /// Whether tasks lock mutexes.
+    pub(super) has_mutexes: bool,
     /// Greatest utilization of the CPUs, in percent; jobs may take twice their cost.
     pub(super) load: u64,
 }
@@ -126,12 +128,16 @@ impl Maker {
         if self.flavour.has_triggers {
             self.add_triggers(&mut set);
         }
+        if self.flavour.has_mutexes {
+            self.add_mutexes(&mut set);
+        }
         if self.flavour.has_changes {
             for _ in 0..self.random.below(9) {
                 let action = self.action(&set);
                 set.actions.push(action);
             }
             set.actions.sort_by_key(|action| action.at);
+            keep_locking_tasks(&mut set);
         }
         tidy_entries(&mut set);
         set
@@ -188,6 +194,60 @@ impl Maker {
             if let Some(period) = set.triggered_period(target) {
                 set.tasks[index].period = period;
             }
+        }
+    }
+
+    /// Most tasks lock some mutexes, one in the other in the order of their numbers. In one that does not let its holder be
+    /// preempted a job does not suspend itself, and locks only those for which jobs spin.
+    fn add_mutexes(&mut self, set: &mut TaskSet) {
+        let mut protocols: Vec<Protocol> = (0..1 + self.random.below(4))
+            .map(|_| PROTOCOLS[self.random.below(PROTOCOLS.len() as u64) as usize])
+            .collect();
+        protocols.sort_by_key(|protocol| PROTOCOLS.iter().position(|it| it == protocol));
+        let resource = |(index, protocol)| Resource {
+            name: format!("R{index}"),
+            protocol,
+        };
+        for task in &mut set.tasks {
+            if self.one_in(4) {
+                continue;
+            }
+            let ns = task.cost.as_ns();
+            let mut phases = Vec::new();
+            self.maybe_run(&mut phases, ns);
+            for _ in 0..1 + self.random.below(2) {
+                let mut held: Vec<usize> = Vec::new();
+                for (index, protocol) in protocols.iter().enumerate() {
+                    let may_be_kept = held.last().map(|last| protocols[*last]);
+                    let is_kept = may_be_kept.is_some_and(Protocol::is_non_preemptive);
+                    if self.one_in(2) || held.len() > 2 || is_kept && *protocol != Protocol::Spin {
+                        continue;
+                    }
+                    held.push(index);
+                    phases.push(Phase::Lock(ResourceId::from_index(index)));
+                    if !is_kept && !protocol.is_non_preemptive() && self.one_in(4) {
+                        phases.push(Phase::Sleep(self.time(1, ns)));
+                    }
+                    self.maybe_run(&mut phases, ns);
+                }
+                while let Some(index) = held.pop() {
+                    phases.push(Phase::Unlock(ResourceId::from_index(index)));
+                    if self.one_in(2) {
+                        self.maybe_run(&mut phases, ns);
+                    }
+                }
+            }
+            if phases.iter().any(|phase| matches!(phase, Phase::Run(_))) {
+                task.work = Work::Phases(phases);
+                task.on_overrun = OnOverrun::Continue;
+            }
+        }
+        set.resources = protocols.into_iter().enumerate().map(resource).collect();
+    }
+
+    fn maybe_run(&mut self, phases: &mut Vec<Phase>, cost_ns: u64) {
+        if !self.one_in(4) {
+            phases.push(Phase::Run(self.time(1, (cost_ns / 3).max(1))));
         }
     }
 
@@ -270,6 +330,29 @@ impl Maker {
         let at = Instant::ZERO + self.time(1, 35_000_000);
         Action { at, change }
     }
+}
+
+/// In an order in which all may be nested.
+const PROTOCOLS: [Protocol; 6] = [
+    Protocol::None,
+    Protocol::Inheritance,
+    Protocol::Migratory,
+    Protocol::Ceiling,
+    Protocol::NonPreemptive,
+    Protocol::Spin,
+];
+
+/// A task that locks mutexes stays as it is, but for its affinity.
+fn keep_locking_tasks(set: &mut TaskSet) {
+    let tasks = &set.tasks;
+    let locks = |task: &TaskId| tasks[task.index()].locks();
+    set.actions.retain(|action| match &action.change {
+        Change::Enter(task)
+        | Change::Leave(task)
+        | Change::SetPriority(task, _)
+        | Change::SetAttributes { task, .. } => !locks(task),
+        _ => true,
+    });
 }
 
 /// A task that enters begins with a job at once, as a live run assumes.

@@ -16,7 +16,14 @@ const LIGHT: Flavour = Flavour {
     has_budgets: false,
     has_changes: false,
     has_triggers: false,
+    has_mutexes: false,
     load: 40,
+};
+
+/// Under policies that take them.
+const MUTEXES: Flavour = Flavour {
+    has_mutexes: true,
+    ..LIGHT
 };
 
 /// Number of jobs of each task; not known in advance for a task that leaves and comes back.
@@ -63,6 +70,7 @@ fn late_reports_lose_no_jobs() {
             has_budgets: true,
             ..LIGHT
         },
+        MUTEXES,
     ] {
         for entry in policies() {
             for seed in seeds(12) {
@@ -108,11 +116,11 @@ fn losing(seed: u64, delay_ns_max: u64) -> Trouble {
 
 #[test]
 fn lost_reports_lose_no_jobs() {
-    for has_budgets in [false, true] {
-        let flavour = Flavour {
-            has_budgets,
-            ..LIGHT
-        };
+    let budgets = Flavour {
+        has_budgets: true,
+        ..LIGHT
+    };
+    for flavour in [LIGHT, budgets, MUTEXES] {
         for entry in policies() {
             for seed in seeds(12) {
                 let set = random_set(entry, seed, flavour);

@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, VecDeque};
 use rustix::thread::Pid;
 use shiftwork_machine::{ServerRule, Step, Taken, may_be_throttled};
 use shiftwork_model::{
-    Affinity, Change, CpuId, CpuSet, Instant, OnOverrun, Priority, RandomStream, Record, Span,
-    TaskId, TaskSet,
+    Affinity, Change, CpuId, CpuSet, Instant, OnOverrun, Priority, RandomStream, Record,
+    ResourceId, Span, TaskId, TaskSet,
 };
 use shiftwork_policy::registry::Entry;
 
@@ -21,7 +21,7 @@ use super::super::Decider;
 use super::sets::{GRACE, HORIZON};
 use crate::Plan;
 use crate::agent::{Slot, TaskSnapshot};
-use crate::event::{Event, Kind, TriggerValue, why};
+use crate::event::{Event, Kind, TriggerValue, UnlockValue, why};
 use crate::machine::{Excess, Parameters};
 use crate::translate::EventTranslator;
 use crate::work::{Jobs, ON_TRIGGER_NS};
@@ -92,6 +92,8 @@ enum Doing {
     Computes,
     /// Suspended within a job, until then.
     Sleeps(u64),
+    /// It has requested this mutex, or unlocked some, and waits for the answer on its CPU as long as it has one.
+    Requests(Option<ResourceId>),
     Ended,
 }
 
@@ -137,6 +139,8 @@ pub(super) struct World<'a> {
     lost: u64,
     lost_before: u64,
     slots: Vec<Slot>,
+    /// The threads that go on with a mutex.
+    holders: Vec<Option<TaskId>>,
     /// Number of allocations in reports and decisions.
     pub(super) allocated: u64,
     /// From this instant on the simulator gives changes of the set another meaning.
@@ -228,6 +232,7 @@ impl<'a> World<'a> {
             lost: 0,
             lost_before: 0,
             slots: Vec::with_capacity(64),
+            holders: vec![None; set.resources.len()],
             allocated: 0,
             differs_from: Instant::NEVER,
             synced: None,
@@ -384,7 +389,9 @@ impl<'a> World<'a> {
         for cpu in &self.cpus {
             if let Some(id) = cpu.current {
                 let thread = self.threads[id.index()].as_ref().unwrap();
-                next = next.min(self.now_ns + thread.left_ns);
+                if !matches!(thread.doing, Doing::Requests(_)) {
+                    next = next.min(self.now_ns + thread.left_ns);
+                }
             }
         }
         for thread in self.threads.iter().flatten() {
@@ -411,7 +418,9 @@ impl<'a> World<'a> {
         for cpu in 0..self.cpus.len() {
             if let Some(id) = self.cpus[cpu].current {
                 let thread = self.thread(id);
-                thread.left_ns = thread.left_ns.checked_sub(ran).unwrap();
+                if !matches!(thread.doing, Doing::Requests(_)) {
+                    thread.left_ns = thread.left_ns.checked_sub(ran).unwrap();
+                }
             }
         }
         self.now_ns = to_ns;
@@ -445,7 +454,14 @@ impl<'a> World<'a> {
         let mut arrives_ns = self.now_ns;
         if let Some(trouble) = &mut self.trouble {
             let (from, to) = trouble.between;
-            let may_be_lost = !matches!(kind, Kind::CpuLost | Kind::CpuBack | Kind::Affinity);
+            let may_be_lost = !matches!(
+                kind,
+                Kind::CpuLost
+                    | Kind::CpuBack
+                    | Kind::Affinity
+                    | Kind::LockRequested
+                    | Kind::UnlockRequested
+            );
             if may_be_lost && from <= now && now < to && trouble.random.below(1000) < trouble.lost {
                 self.lost += 1;
                 self.translate_events();
@@ -466,21 +482,5 @@ impl<'a> World<'a> {
             self.translator.take(event, &mut self.records);
         }
         self.decider.events.clear();
-    }
-}
-
-impl Thread {
-    /// Whether the job after the present one has been released before `now`, or is released at `now`.
-    fn is_late(&self, now: Instant) -> bool {
-        match &self.doing {
-            Doing::Waits => self.job.release.is_some_and(|release| release < now),
-            Doing::Ended => false,
-            _ => {
-                let mut ahead = self.jobs.clone();
-                ahead
-                    .next(Instant::ZERO)
-                    .is_some_and(|next| next.release.is_some_and(|release| release <= now))
-            }
-        }
     }
 }

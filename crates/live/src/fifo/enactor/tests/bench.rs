@@ -10,6 +10,7 @@ use crate::event::Kind;
 use crate::fifo::thread_handshake::ThreadState;
 use crate::machine::Excess;
 use crate::sys::thread::Class;
+use crate::work::Effects;
 
 /// Numbers of the simulated threads begin here: no thread of this process has such a number.
 pub(super) const THREADS: i32 = 2_000_000_000;
@@ -171,7 +172,7 @@ impl Bench {
 
     /// The thread stops by itself.
     pub(super) fn stops(&mut self, task: usize, cpu: usize, kind: Kind, value: u64) {
-        self.fifo.shared.handshakes[task].end_job(kind, value, &[]);
+        self.fifo.shared.handshakes[task].end_job(kind, value, Effects::default());
         let ran_ns = self.fifo.controller.ops.ran_ns[task];
         self.send(task, Kind::Stopped, cpu, ran_ns);
         self.send(task, kind, cpu, value);

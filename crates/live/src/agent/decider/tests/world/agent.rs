@@ -20,7 +20,8 @@ impl World<'_> {
     /// One iteration of the agent.
     pub(super) fn poll(&mut self) {
         self.deliver_reports();
-        if self.lost != self.lost_before {
+        // At an instant at which a thread is about to report something there is no later report yet.
+        if self.lost != self.lost_before && !self.is_any_at_end() {
             self.lost_before = self.lost;
             self.resync();
         }
@@ -37,6 +38,10 @@ impl World<'_> {
         }
         if !slots.is_empty() {
             self.assign(&slots);
+        }
+        let answered: Vec<TaskId> = self.decider.answered.drain(..).collect();
+        for id in answered {
+            self.hear_answer(id);
         }
         self.slots = slots;
     }
@@ -56,27 +61,23 @@ impl World<'_> {
         }
         self.synced = Some(self.now());
         // Reports from now on are later than the snapshot.
-        self.advance_if_possible();
+        self.advance(self.now_ns + 1);
     }
 
-    /// Advances by a nanosecond, unless a thread is at the end of a run phase.
-    pub(super) fn advance_if_possible(&mut self) {
-        let at_end = |cpu: &Cpu| {
-            let left = |id: TaskId| {
-                self.threads[id.index()]
-                    .as_ref()
-                    .map(|thread| thread.left_ns)
-            };
-            cpu.current.is_some_and(|id| left(id) == Some(0))
+    /// Whether a thread on a CPU has executed what comes before its next step, which it takes at this instant.
+    fn is_any_at_end(&self) -> bool {
+        let is_at_end = |id: TaskId| {
+            let thread = self.threads[id.index()].as_ref();
+            thread.is_some_and(Thread::is_at_end)
         };
-        if !self.cpus.iter().any(at_end) {
-            self.advance(self.now_ns + 1);
-        }
+        self.cpus
+            .iter()
+            .any(|cpu| cpu.current.is_some_and(is_at_end))
     }
 
     /// Once all reports have arrived, the machine, the decider and the policy have the same slots.
     pub(super) fn check_slots(&self) {
-        if !self.in_flight.is_empty() {
+        if !self.in_flight.is_empty() || self.lost != self.lost_before {
             return;
         }
         for (index, cpu) in self.cpus.iter().enumerate() {

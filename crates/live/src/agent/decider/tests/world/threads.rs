@@ -126,7 +126,7 @@ impl World<'_> {
             let Some(id) = self.cpus[cpu].current else {
                 continue;
             };
-            if self.thread(id).left_ns > 0 {
+            if !self.thread(id).is_at_end() {
                 continue;
             }
             self.go_on(cpu, id);
@@ -135,27 +135,73 @@ impl World<'_> {
 
     /// What the thread does after a stretch.
     fn go_on(&mut self, cpu: usize, id: TaskId) {
-        let mut triggers = Vec::new();
+        let (mut unlocks, mut triggers) = (Vec::new(), Vec::new());
         while let Some((step, run)) = self.thread(id).rests.pop_front() {
+            if matches!(step, Step::Sleep(_) | Step::Lock(_)) && !unlocks.is_empty() {
+                self.thread(id).rests.push_front((step, run));
+                self.affect(id, &unlocks, &triggers);
+                return;
+            }
             self.thread(id).left_ns = run.as_ns();
             match step {
                 Step::Sleep(span) => {
-                    self.trigger(id, &triggers, false);
+                    self.affect(id, &unlocks, &triggers);
                     self.thread(id).doing = Doing::Sleeps(self.now_ns + span.as_ns());
                     self.stop_current(cpu);
                     self.block(id, cpu);
                     return;
                 }
                 Step::Trigger(target) => triggers.push(target),
-                Step::Lock(_) | Step::Unlock(_) | Step::Complete => {}
+                Step::Unlock(mutex) => unlocks.push(mutex),
+                Step::Lock(mutex) => {
+                    self.affect(id, &unlocks, &triggers);
+                    self.thread(id).doing = Doing::Requests(Some(mutex));
+                    let number = mutex.index() as u64 + 1;
+                    self.report(Kind::LockRequested, Some(id), Some(cpu), number);
+                    return;
+                }
+                Step::Complete => {}
             }
             if !run.is_zero() {
-                self.trigger(id, &triggers, false);
+                self.affect(id, &unlocks, &triggers);
                 return;
             }
         }
         triggers.extend(self.set.triggered_at_completion(id));
+        self.unlock(id, &unlocks, true);
         self.finish_job(cpu, id, &triggers);
+    }
+
+    /// What the thread does to others, and goes on: if it unlocks mutexes, after the agent has decided.
+    fn affect(&mut self, id: TaskId, unlocks: &[ResourceId], triggers: &[TaskId]) {
+        self.unlock(id, unlocks, false);
+        self.trigger(id, triggers, false);
+        if !unlocks.is_empty() {
+            self.thread(id).doing = Doing::Requests(None);
+        }
+    }
+
+    /// The thread goes on. No other one has the mutex that it requested.
+    pub(super) fn hear_answer(&mut self, id: TaskId) {
+        let Doing::Requests(mutex) = self.thread(id).doing else {
+            panic!("{} at {}: {id:?} asked nothing", self.name, self.now());
+        };
+        self.thread(id).doing = Doing::Computes;
+        if let Some(mutex) = mutex {
+            let before = self.holders[mutex.index()].replace(id);
+            assert_eq!(before, None, "{} at {}: {id:?}", self.name, self.now());
+        }
+    }
+
+    fn unlock(&mut self, id: TaskId, mutexes: &[ResourceId], at_completion: bool) {
+        for mutex in mutexes {
+            let before = self.holders[mutex.index()].take();
+            assert_eq!(before, Some(id), "{} at {}", self.name, self.now());
+        }
+        if !mutexes.is_empty() {
+            let value = UnlockValue::new(mutexes, at_completion);
+            self.report(Kind::UnlockRequested, Some(id), None, value.word());
+        }
     }
 
     /// The threads of the targets are woken before.
@@ -253,6 +299,27 @@ impl World<'_> {
         self.thread(id).snapshot.awake = true;
         if self.thread(id).snapshot.present {
             self.report(Kind::Woken, Some(id), None, 0);
+        }
+    }
+}
+
+impl Thread {
+    /// Whether it has executed what comes before its next step.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.left_ns == 0 && !matches!(self.doing, Doing::Requests(_))
+    }
+
+    /// Whether the job after the present one has been released before `now`, or is released at `now`.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        match &self.doing {
+            Doing::Waits => self.job.release.is_some_and(|release| release < now),
+            Doing::Ended => false,
+            _ => {
+                let mut ahead = self.jobs.clone();
+                ahead
+                    .next(Instant::ZERO)
+                    .is_some_and(|next| next.release.is_some_and(|release| release <= now))
+            }
         }
     }
 }
