@@ -137,9 +137,11 @@ impl Standing {
     /// If the reservation is invalid.
     pub fn change(&mut self, task: TaskId, of: &Reservation) -> Result<(), LiveError> {
         self.machine.set_server(task, &of.parameters(&self.cpus)?)?;
+        // What happens while events are translated comes after this.
+        let changed_ns = monotonic_ns();
         self.translate()?;
         // Never before the records that there are.
-        let now = Instant::from_ns(monotonic_ns().max(self.latest_ns));
+        let now = Instant::from_ns(changed_ns.max(self.latest_ns));
         self.translator
             .set_attributes(now, task, of.attributes(), &mut self.records);
         self.machine.set_priority(task, of.priority)
