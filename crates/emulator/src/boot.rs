@@ -44,6 +44,11 @@ pub struct Boot {
     /// that waits for a lock of another then waits for microseconds. `None`: for a part of the time to the guest's next timer,
     /// which may be a millisecond; that takes less of the host's time.
     pub turn: Option<Duration>,
+    /// Where there is a [`turn`](Self::turn): another one. Each ends turns as if it were the only one, so the lengths of turns change
+    /// all the time, from almost nothing to the shorter of both.
+    pub second_turn: Option<Duration>,
+    /// Where instructions are counted: of the random numbers that the guest sees. Another seed is another run.
+    pub seed: u32,
     /// On which kernel.
     pub kernel: KernelChoice,
     /// Further words of the kernel's command line.
@@ -112,6 +117,8 @@ impl Boot {
             memory_mib: 2048,
             accel: Accel::Auto,
             turn: None,
+            second_turn: None,
+            seed: 1,
             kernel: KernelChoice::Newest,
             append: String::new(),
             program: program.into(),

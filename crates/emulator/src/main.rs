@@ -54,6 +54,12 @@ struct RunArgs {
     /// With icount: for how long a CPU is executed at most before the next one is
     #[arg(long, value_parser = humantime::parse_duration)]
     turn: Option<Duration>,
+    /// With --turn: another length, by which turns end as well, so that their lengths change all the time
+    #[arg(long, requires = "turn", value_parser = humantime::parse_duration)]
+    second_turn: Option<Duration>,
+    /// With icount: of the random numbers that the guest sees; another seed is another run
+    #[arg(long, default_value_t = 1)]
+    seed: u32,
     /// How long the program may take, in the guest's time
     #[arg(long, default_value = "1min", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -142,6 +148,8 @@ fn run(args: RunArgs) -> Result<u8, BootError> {
         memory_mib: args.memory,
         accel: args.accel,
         turn: args.turn,
+        second_turn: args.second_turn,
+        seed: args.seed,
         kernel: args.kernel,
         append: args.append,
         files: args.files,

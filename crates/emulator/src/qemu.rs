@@ -77,11 +77,9 @@ impl Accel {
                 "tcg,thread=single",
                 "-icount",
                 "shift=1,sleep=off",
-                // The date and the random numbers of each boot are the same.
+                // The date of each boot is the same.
                 "-rtc",
                 "base=2026-01-01T00:00:00,clock=vm",
-                "-seed",
-                "1",
             ],
         }
     }
@@ -185,8 +183,15 @@ impl Emulator {
     ) -> Command {
         let mut command = self.program();
         command.args(accel.arguments());
-        if let (Accel::Icount, Some(turn)) = (accel, boot.turn) {
-            command.args(short_turns(turn, boot.cpus));
+        if accel == Accel::Icount {
+            command.args(["-seed", &boot.seed.to_string()]);
+            let turns = boot
+                .turn
+                .into_iter()
+                .chain(boot.second_turn.filter(|_| boot.turn.is_some()));
+            for (number, turn) in turns.enumerate() {
+                command.args(short_turns(number, turn, boot.cpus));
+            }
         }
         command.args(["-smp", &boot.cpus.to_string()]);
         command.args(["-m", &format!("{}M", boot.memory_mib)]);
@@ -241,15 +246,17 @@ impl Emulator {
 /// Where it counts instructions, QEMU executes each CPU for the time to the next timer, divided by the number of CPUs. Timers of
 /// the guest do not help: one that has ended is not there until its CPU has its turn and starts it again. A filter of packets
 /// has a timer that QEMU itself starts again; it stands between two ports that no device of the guest is connected to.
-fn short_turns(turn: Duration, cpus: u16) -> [String; 6] {
+///
+/// Each `number` is another such timer. Where there are several, a turn ends with the first.
+fn short_turns(number: usize, turn: Duration, cpus: u16) -> [String; 6] {
     let round_us = (turn * u32::from(cpus)).as_micros().max(1);
     [
         "-netdev".to_owned(),
-        "hubport,id=turns,hubid=0".to_owned(),
+        format!("hubport,id=turns-{number},hubid={number}"),
         "-netdev".to_owned(),
-        "hubport,id=turns-peer,hubid=0".to_owned(),
+        format!("hubport,id=turns-{number}-peer,hubid={number}"),
         "-object".to_owned(),
-        format!("filter-buffer,id=turns-timer,netdev=turns,interval={round_us}"),
+        format!("filter-buffer,id=turns-{number}-timer,netdev=turns-{number},interval={round_us}"),
     ]
 }
 
@@ -293,9 +300,9 @@ mod tests {
 
     #[test]
     fn short_turns_divide_a_round_among_the_cpus() {
-        let options = short_turns(Duration::from_micros(10), 4);
+        let options = short_turns(0, Duration::from_micros(10), 4);
         assert!(options[5].ends_with(",interval=40"), "{options:?}");
-        let options = short_turns(Duration::from_nanos(100), 4);
+        let options = short_turns(1, Duration::from_nanos(100), 4);
         assert!(options[5].ends_with(",interval=1"), "{options:?}");
     }
 
