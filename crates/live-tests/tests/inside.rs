@@ -70,9 +70,7 @@ fn supervise(test: &Test) -> bool {
     }
     let passed = verdict.is_ok() && left.is_ok();
     if !passed {
-        let trace = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
-        let events = trace.lines().filter(|line| !line.starts_with('#'));
-        events.for_each(progress::say);
+        progress::say(&trace());
     }
     progress::end(passed, began.elapsed());
     passed
@@ -118,8 +116,15 @@ fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
     }
 }
 
+/// What the kernel has traced since it was last asked to forget it.
+pub fn trace() -> String {
+    let trace = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
+    let events = trace.lines().filter(|line| !line.starts_with('#'));
+    events.fold(String::new(), |text, line| text + line + "\n")
+}
+
 /// Where the kernel can: older ones cannot.
-fn trace_dumps_of_schedulers() {
+pub fn trace_dumps_of_schedulers() {
     for name in ["events/sched_ext/sched_ext_dump/enable", "tracing_on"] {
         let _ = fs::write(format!("{TRACING}/{name}"), "1");
     }

@@ -95,7 +95,7 @@ fn blow(random: &mut RandomStream) -> Result<(), String> {
 }
 
 /// The kernel's log since boot has no complaint.
-fn has_no_complaint() -> Result<(), String> {
+pub fn has_no_complaint() -> Result<(), String> {
     let log = kernel_log()?;
     let complaints: Vec<&str> = log
         .lines()

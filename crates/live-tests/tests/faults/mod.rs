@@ -31,9 +31,6 @@ use shiftwork_model::{Record, RecordKind};
 use shiftwork_trace::perfetto::{self, TraceFile};
 use tempfile::TempDir;
 
-/// The CPUs of the guest.
-const CPUS: usize = 4;
-
 /// In the guest's time, whatever is waited for; a machine that needs longer is stuck. Where nothing but the clock counts
 /// that time, a busy host passes it quickly.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -292,9 +289,18 @@ pub fn all_is_well() -> Result<(), String> {
     })
 }
 
+/// The CPUs of this machine.
+fn present_cpus() -> Result<shiftwork_model::CpuSet, String> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/present");
+    let list = list.map_err(|error| error.to_string())?;
+    let cpus = list.trim().parse();
+    cpus.map_err(|error| format!("{list:?} are no CPUs: {error}"))
+}
+
 /// A new thread that is bound to it runs, on every CPU.
 fn every_cpu_serves() -> Result<(), String> {
-    for cpu in 0..CPUS {
+    for cpu in present_cpus()?.iter() {
+        let cpu = cpu.index();
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut only = CpuSet::new();

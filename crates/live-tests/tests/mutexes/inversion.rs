@@ -6,16 +6,14 @@
 //! then: the kernel gives a holder that has a deadline of its own the parameters of the thread that waits only when it next
 //! replenishes its budget.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use rustix::thread::futex::{self, Flags};
-use rustix::thread::gettid;
 use rustix::time::ClockId;
 use shiftwork_live::{Class, set_class};
 use shiftwork_model::{CpuSet, Protocol, Record, RecordKind, Span, TaskId, TaskSet};
 
+use super::futex::InheritingMutex;
 use crate::command::{on_three_cpus, run_with_trace};
 use crate::deadline::work::{bind, burn, enter, now_ns, sleep_until};
 use crate::long;
@@ -139,44 +137,27 @@ fn become_deadline(urgency: usize) -> Result<(), String> {
     enter(ms(40), ms(200 - 50 * urgency as u64), ms(200))
 }
 
-/// A mutex of the kernel.
+/// A mutex of the kernel, with priority inheritance or without.
 struct Bus {
     plain: Mutex<()>,
-    /// The number of the thread that holds it, and the kernel's bits.
-    word: AtomicU32,
+    inheriting: InheritingMutex,
     inherits: bool,
 }
 
 impl Bus {
     fn lock(&self) -> Result<Option<MutexGuard<'_, ()>>, String> {
-        if !self.inherits {
-            return Ok(Some(
+        match self.inherits {
+            true => self.inheriting.lock().map(|()| None),
+            false => Ok(Some(
                 self.plain.lock().unwrap_or_else(PoisonError::into_inner),
-            ));
+            )),
         }
-        let own = gettid().as_raw_nonzero().get().unsigned_abs();
-        let taken = self
-            .word
-            .compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_err() {
-            futex::lock_pi(&self.word, Flags::PRIVATE, None).map_err(|error| error.to_string())?;
-        }
-        Ok(None)
     }
 
     fn unlock(&self, guard: Option<MutexGuard<'_, ()>>) -> Result<(), String> {
-        if guard.is_some() {
-            return Ok(());
-        }
-        let own = gettid().as_raw_nonzero().get().unsigned_abs();
-        let freed = self
-            .word
-            .compare_exchange(own, 0, Ordering::Release, Ordering::Relaxed);
-        match freed {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                futex::unlock_pi(&self.word, Flags::PRIVATE).map_err(|error| error.to_string())
-            }
+        match guard {
+            Some(_) => Ok(()),
+            None => self.inheriting.unlock(),
         }
     }
 }
@@ -185,7 +166,7 @@ impl Bus {
 fn threads(become_urgent: Become, inherits: bool, between: Span) -> Result<Span, String> {
     let bus = Arc::new(Bus {
         plain: Mutex::new(()),
-        word: AtomicU32::new(0),
+        inheriting: InheritingMutex::default(),
         inherits,
     });
     let origin_ns = now_ns(ClockId::Monotonic) + ms(50).as_ns();

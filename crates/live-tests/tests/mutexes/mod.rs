@@ -1,5 +1,6 @@
 //! Tasks that share mutexes: live they do what they do in the simulation, by each protocol.
 
+pub mod futex;
 pub mod inversion;
 
 use std::collections::BTreeMap;

@@ -4,21 +4,12 @@
 //! that one interrupt of the timer wakes several of them. A CPU that is there runs its assignment
 //! within a window.
 
-use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
-use rustix::process::Pid;
-use rustix::thread::{ClockId, clock_nanosleep_absolute, gettid, set_current_timer_slack};
-use rustix::time::{Timespec, clock_gettime};
 use shiftwork_live::standing::Reservation;
 use shiftwork_model::{CpuSet, OnOverrun, Order, Priority, RandomStream, Span, TaskId};
 
+use super::periodic::{Jobs, Periodic, now_ns};
 use super::stage::Stage;
-use crate::faults::compute;
+use crate::deadline::work::sleep_until;
 use crate::long;
 
 /// How long a CPU may take to run what it is assigned. Some 50 us are usual where wake-ups coincide, and more where
@@ -29,79 +20,6 @@ const PERIOD_NS: u64 = 24_000_000;
 /// Releases of a set before the next set.
 const ROUNDS: u64 = 3;
 const TASKS_MAX: usize = 5;
-
-/// Instant of the first release, in ns of the monotonic clock, or what the thread is to do instead.
-const WAIT: u64 = 0;
-const END: u64 = u64::MAX;
-
-/// A thread with periodic jobs.
-struct Periodic {
-    id: Pid,
-    first_release: Arc<AtomicU64>,
-    run_us: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Periodic {
-    fn start() -> Self {
-        let (first_release, run_us) = (Arc::new(AtomicU64::new(WAIT)), Arc::default());
-        let (sender, receiver) = mpsc::channel();
-        let (release, run) = (Arc::clone(&first_release), Arc::clone(&run_us));
-        let thread = thread::spawn(move || {
-            // Every kernel has it.
-            let _ = set_current_timer_slack(NonZeroU64::new(1));
-            // The receiver waits for this.
-            let _ = sender.send(gettid());
-            run_jobs(&release, &run);
-        });
-        Self {
-            id: receiver.recv().unwrap(),
-            first_release,
-            run_us,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Periodic {
-    fn drop(&mut self) {
-        self.first_release.store(END, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
-}
-
-fn now_ns() -> u64 {
-    let now = Duration::try_from(clock_gettime(rustix::time::ClockId::Monotonic)).unwrap();
-    u64::try_from(now.as_nanos()).unwrap()
-}
-
-fn sleep_until(at_ns: u64) {
-    let at = Timespec {
-        tv_sec: (at_ns / 1_000_000_000) as i64,
-        tv_nsec: (at_ns % 1_000_000_000) as i64,
-    };
-    // Nothing interrupts it: no signal has a handler.
-    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &at);
-}
-
-fn run_jobs(first_release: &AtomicU64, run_us: &AtomicU64) {
-    loop {
-        match first_release.load(Ordering::SeqCst) {
-            END => return,
-            WAIT => sleep_until(now_ns() + 200_000),
-            first => {
-                for round in 0..ROUNDS {
-                    sleep_until(first + round * PERIOD_NS);
-                    compute(Duration::from_micros(run_us.load(Ordering::SeqCst)));
-                }
-                let set = first_release;
-                let _ = set.compare_exchange(first, WAIT, Ordering::SeqCst, Ordering::SeqCst);
-            }
-        }
-    }
-}
 
 /// Sets of coinciding jobs under EDF and fixed priorities: no assigned task stands still beyond the window.
 pub fn coinciding_wakeups_leave_no_assignment_waiting() -> Result<(), String> {
@@ -131,7 +49,7 @@ fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, St
     stage.standing.take_reaction_max();
     let mut order: Vec<u64> = (0..count as u64).collect();
     shuffle(&mut order, &mut random);
-    let mut admitted = Vec::new();
+    let (mut admitted, mut runs_us) = (Vec::new(), Vec::new());
     for (index, thread) in threads.iter().take(count).enumerate() {
         // CPUs 1 to 3 are there. Many are bound to the same one.
         let bits = match random.below(3) {
@@ -141,7 +59,7 @@ fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, St
         };
         // Long enough for a task that is forgotten to wait for longer than the window.
         let run_us = 200 + random.below(6_000);
-        thread.run_us.store(run_us, Ordering::SeqCst);
+        runs_us.push(run_us);
         let rank = order[index];
         let reservation = Reservation {
             thread: thread.id,
@@ -158,9 +76,14 @@ fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, St
     let begin = now_ns() + 2_000_000;
     let mut wakes: Vec<u64> = (0..count as u64).collect();
     shuffle(&mut wakes, &mut random);
-    for (thread, after_us) in threads.iter().zip(&wakes) {
-        let first = begin + after_us * (500 + random.below(1_000));
-        thread.first_release.store(first, Ordering::SeqCst);
+    for ((thread, after_us), run_us) in threads.iter().zip(&wakes).zip(runs_us) {
+        thread.does(&Jobs {
+            first_ns: begin + after_us * (500 + random.below(1_000)),
+            period_ns: PERIOD_NS,
+            count: ROUNDS,
+            run_us,
+            locked_us: 0,
+        });
     }
     disturb(begin, stage, &admitted, &mut random)?;
     sleep_until(begin + ROUNDS * PERIOD_NS);

@@ -7,8 +7,9 @@ pub mod excess;
 pub mod holder;
 pub mod observed;
 pub mod ordinary;
-mod stage;
-mod worker;
+pub mod periodic;
+pub mod stage;
+pub mod worker;
 
 use std::fs;
 use std::time::Duration;

@@ -80,11 +80,16 @@ impl Stage {
     }
 
     pub fn load_ordered(order: Order) -> Result<Self, String> {
+        Self::load_on(order, ALL, 4 << 20)
+    }
+
+    /// On these CPUs, with so many bytes for events that wait to be taken.
+    pub fn load_on(order: Order, cpus: u64, trace_bytes: u32) -> Result<Self, String> {
         let settings = Settings {
-            cpus: CpuSet::from_bits(ALL),
+            cpus: CpuSet::from_bits(cpus),
             order,
             reserve: Share::from_billionths(50_000_000).unwrap(),
-            trace_bytes: 4 << 20,
+            trace_bytes,
         };
         let standing = Standing::load(&settings).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -227,8 +232,8 @@ impl Stage {
 
 /// A job stops where it ran before another task runs there, and for no part of that time the CPU was not its own: the
 /// emulator's clock stands still in between.
-fn stretches_are_whole(records: &[Record]) -> Result<(), String> {
-    let mut runs = [None; 4];
+pub fn stretches_are_whole(records: &[Record]) -> Result<(), String> {
+    let mut runs = [None; 64];
     for record in records {
         match record.kind {
             RecordKind::Switched { cpu, from, to } => {
