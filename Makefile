@@ -11,6 +11,8 @@
 #   make test        everything that must hold; shows how far it is
 #   make test-live   only the live tests: on a real kernel, in an emulator that is fetched once
 #   make test-long   all of them, with much larger random counts and on more kernels
+#   make soak        random tasks, faults and interleavings on a real kernel, by seed (SEED=1, COUNT=10,
+#                    KERNEL=newest, SHRINK=0: boots that may be spent on making a failure smaller)
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues
 #   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
 #   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
@@ -28,7 +30,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: setup build c install-c deb wheel demo test test-live test-long bench papers proofs lint man clean
+.PHONY: setup build c install-c deb wheel demo test test-live test-long soak bench papers proofs lint man clean
 
 setup:
 	@.ci/setup
@@ -67,6 +69,16 @@ test-live:
 test-long:
 	@.ci/setup --quiet
 	@SHIFTWORK_LONG=1 .ci/test
+
+SEED ?= 1
+COUNT ?= 10
+KERNEL ?= newest
+SHRINK ?= 0
+
+soak:
+	@.ci/setup --quiet
+	BPF_CLANG=$$(.ci/clang) $(CARGO) test -p shiftwork-live-tests --test live --locked -- \
+	  --soak $(SEED) --count $(COUNT) --kernel $(KERNEL) --shrink $(SHRINK)
 
 bench:
 	@.ci/setup --quiet

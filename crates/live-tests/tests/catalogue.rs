@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
     hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package, policies,
-    privileges, programs, record, service, standing, storms, tang, triggers, verifier,
+    privileges, programs, record, service, soak, standing, storms, tang, triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -188,6 +188,7 @@ tests! {
     Locks {
         kernel::no_cpu_is_executed_for_long_where_locks_are_tested,
         standing::coinciding::coinciding_wakeups_leave_no_assignment_waiting within 1_800,
+        soak::soak_of_fixed_seeds_keeps_all_rules within 3_600,
     }
     Fifo {
         privileges::fifo_stands_in_for_sched_ext,
@@ -217,6 +218,10 @@ tests! {
     Host {
         deadline::random_sets_leave_sched_deadline_nothing_open,
         deadline::ftrace::trace_of_switches_is_read,
+        soak::selection::definition_selects_known_sets,
+        soak::tests::plan_of_a_seed_is_always_the_same,
+        soak::tests::parts_of_a_plan_can_be_left_out,
+        soak::tests::judge_finds_each_broken_rule,
         emulator::failing_program_brings_its_exit_status,
         emulator::files_of_the_guest_come_home,
         emulator::kernel_panic_shows_the_console,

@@ -38,6 +38,7 @@ mod progress;
 mod record;
 mod running;
 mod service;
+mod soak;
 mod standing;
 mod storms;
 mod tang;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
         return code;
     }
     if std::env::var_os(guest::GUEST_VARIABLE).is_some() {
-        return inside::run(TESTS);
+        return soak::execute_if_asked().unwrap_or_else(|| inside::run(TESTS));
     }
     host::run(TESTS)
 }

@@ -1,6 +1,9 @@
 //! The command line of the runner: what `cargo test` passes to any test program, and one option more.
 
 use clap::Parser;
+use shiftwork_emulator::KernelChoice;
+
+use crate::soak::host::Request;
 
 /// Runs the live tests.
 #[derive(Debug, Parser)]
@@ -30,9 +33,41 @@ pub struct Arguments {
     pub one_boot: bool,
     #[arg(long, short, hide = true)]
     quiet: bool,
+    /// Instead of the tests: the soak of this seed
+    #[arg(long, value_name = "SEED")]
+    soak: Option<u64>,
+    /// With --soak: of so many seeds, from that one on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u64,
+    /// With --soak: newest, rt, older-1, older-2, or the beginning of a release
+    #[arg(long, default_value_t)]
+    kernel: KernelChoice,
+    /// With --soak: how many sets of tasks a run has
+    #[arg(long, value_name = "N")]
+    episodes: Option<usize>,
+    /// With --soak: without these parts of the plan
+    #[arg(long, value_name = "PARTS", default_value = "")]
+    without: String,
+    /// With --soak: make the plan of a failure smaller, in so many boots at most
+    #[arg(long, value_name = "BOOTS", default_value_t = 0)]
+    shrink: usize,
 }
 
 impl Arguments {
+    /// The soak that is asked for, if one is.
+    pub fn soak(&self) -> Option<Request> {
+        Some(Request {
+            seed: self.soak?,
+            count: self.count,
+            kernel: self.kernel.clone(),
+            episodes: self.episodes,
+            without: self.without.clone(),
+            shrink: self.shrink,
+            show_output: self.show_output,
+            guests: self.test_threads.unwrap_or_else(super::cpus),
+        })
+    }
+
     /// Whether a test of this name is to run.
     pub fn select(&self, name: &str) -> bool {
         let matches = |pattern: &String| match self.exact {

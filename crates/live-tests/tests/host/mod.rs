@@ -25,6 +25,7 @@ use crate::catalogue::{Group, Test};
 use crate::long;
 use crate::package::{self, PACKAGE};
 use crate::progress::{Reader, Step};
+use crate::soak;
 
 /// The command that was built for these tests.
 const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork-tested");
@@ -49,6 +50,9 @@ struct Batch {
 #[allow(clippy::disallowed_methods, reason = "the duration is shown")]
 pub fn run(tests: &'static [Test]) -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(request) = arguments.soak() {
+        return soak::host::run(&request);
+    }
     let began = Instant::now();
     let (batches, filtered) = plan(tests, &arguments);
     let all = || batches.iter().flat_map(|batch| &batch.tests);
