@@ -16,7 +16,7 @@ pub fn lines(records: &[Record], origin: Instant) -> String {
 
 fn line(record: &Record, origin: Instant) -> String {
     let us = |at: Instant| match at.since(origin) {
-        Some(after) => format!("{}", thousandths(after)),
+        Some(after) => thousandths(after),
         None => format!("-{}", thousandths(origin.late_since(at))),
     };
     let what = match &record.kind {

@@ -156,7 +156,7 @@ impl Draw {
             0..=1 => Work::Naps,
             2..=3 => Work::Hogs,
             4 => Work::Yields,
-            5 if self.number % 3 == 0 => Work::Program {
+            5 if self.number.is_multiple_of(3) => Work::Program {
                 run_us: 100 + self.random.below(1_000),
                 sleep_us: 500 + self.random.below(4_000),
             },

@@ -48,13 +48,14 @@ struct Windows {
     cpu: Span,
 }
 
-/// A CPU that waits for the lock of another waits for the turns of all.
-fn windows(machine: &Machine) -> Windows {
+/// A CPU that waits for the lock of another waits for the turns of all. `patience` is 1 for a search and more where nothing that is
+/// only slow may fail.
+fn windows(machine: &Machine, patience: u64) -> Windows {
     let second_us = machine.second_turn_us.unwrap_or(machine.turn_us);
     let round_us = machine.turn_us.min(second_us) * u64::from(machine.cpus);
     Windows {
-        job: Span::from_us(300 + 3 * round_us),
-        cpu: Span::from_us(250 + 3 * round_us / 2),
+        job: Span::from_us(patience * (300 + 3 * round_us)),
+        cpu: Span::from_us(patience * (250 + 3 * round_us / 2)),
     }
 }
 
@@ -65,8 +66,8 @@ const WINDOW_OF_HOTPLUG: Span = Span::from_ms(40);
 ///
 /// # Errors
 /// What was wrong, where, and the last records.
-pub fn execute(plan: &Plan) -> Result<Summary, String> {
-    let windows = windows(&plan.machine);
+pub fn execute(plan: &Plan, patience: u64) -> Result<Summary, String> {
+    let windows = windows(&plan.machine, patience);
     let own = if plan.is_bound { 1 } else { plan.machine.cpus };
     bind(&CpuSet::first(own.into()), 0)?;
     let platform = (1 << plan.machine.cpus) - 2;
@@ -147,9 +148,10 @@ impl Run {
         std::thread::sleep(Duration::from_millis(20));
         let trace = inside::trace();
         // Without where in the kernel each thread is.
+        let kinds = ["sched_ext_dump: ", "bpf_trace_printk: "];
         let told = trace
             .lines()
-            .filter_map(|line| line.split_once("sched_ext_dump: "));
+            .filter_map(|line| kinds.iter().find_map(|kind| line.split_once(kind)));
         let told = told.map(|(_, what)| what.trim_end());
         let kept = told
             .filter(|what| !what.is_empty() && !what.contains("+0x") && !what.contains("SCX_EV"));
