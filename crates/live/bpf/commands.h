@@ -244,6 +244,8 @@ static __always_inline int admit(struct sw_admit *a)
 	}
 	/* Before the thread can be queued as this task. */
 	m->queued = 0;
+	if (i >= numbers_end)
+		WRITE_ONCE(numbers_end, i + 1);
 	if (m->demoted)
 		changed = sw_enter_again(&core, i, affinity, start);
 	else

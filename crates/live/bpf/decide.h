@@ -69,6 +69,14 @@ struct sw_managed {
 	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
 
+/*
+ * The tasks that may be `outside`, a bit each, so that a timer need not look at all. Set after `outside` is; the timer
+ * clears the bits of those that are not.
+ */
+u64 tasks_outside[SW_TASKS / 64];
+/* One more than the highest number that a task has had. Written under the lock. */
+u32 numbers_end;
+
 struct sw_storage {
 	u32 number;		/* of the core; 0 for background work */
 	u32 admission;		/* by which it has that number */

@@ -46,6 +46,20 @@ static __always_inline bool is_excess(struct task_struct *p, u32 i)
 	return !READ_ONCE(m->outside) || is_migration_disabled(p) || is_dying(p);
 }
 
+/*
+ * The task is throttled, and holds nothing inside the kernel.
+ *
+ * Context: any.
+ */
+static __always_inline void mark_outside(u64 i)
+{
+	SW_HIDE(i);
+	i &= SW_TASKS - 1;
+	WRITE_ONCE(managed_at(i)->outside, 1);
+	/* Full memory barrier; pairs with requeue_killed(). */
+	__sync_fetch_and_or(&tasks_outside[i / 64], sw_bit(i % 64));
+}
+
 int bpf_task_work_schedule_resume(struct task_struct *task, struct bpf_task_work *work, void *map__const_map,
 				  bpf_task_work_callback_t callback) __ksym __weak;
 
@@ -76,7 +90,7 @@ static int leaves_kernel(struct bpf_map *map, void *key, void *value)
 
 	if (!i || READ_ONCE(sw_task(&core, i)->state) != SW_THROTTLED || managed_at(i)->budgeting != SW_BUDGET_LEAVES)
 		return 0;
-	WRITE_ONCE(managed_at(i)->outside, 1);
+	mark_outside(i);
 	bpf_preempt_disable();
 	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
 	bpf_local_irq_save(&flags);

@@ -290,7 +290,7 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 		return;
 	/* Here it holds nothing: throttled, it waits. */
 	if (READ_ONCE(sw_task(&core, i)->state) == SW_THROTTLED)
-		managed_at(i)->outside = 1;
+		mark_outside(i);
 	if (agent_decides) {
 		agent_on_yield(i, cpu);
 		return;

@@ -251,7 +251,7 @@ static __always_inline void requeue_all_misplaced(void)
 
 	if (requeues_due)
 		requeues_due--;
-	bpf_for(k, 0, SW_TASKS)
+	bpf_for(k, 0, READ_ONCE(numbers_end))
 		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(k)) > 0)
 			requeue_misplaced(SW_QUEUE_OF_TASK(k), 0);
 	bpf_for(k, 0, cpu_count)
@@ -268,11 +268,24 @@ static __always_inline void requeue_all_misplaced(void)
  */
 static __always_inline void requeue_killed(void)
 {
-	u32 k;
+	u32 word;
 
-	bpf_for(k, 0, SW_TASKS)
-		if (READ_ONCE(managed_at(k)->outside))
-			requeue_misplaced(SW_QUEUE_OF_TASK(k), 0);
+	bpf_for(word, 0, SW_TASKS / 64) {
+		u64 left = READ_ONCE(tasks_outside[word]);
+
+		/* Full memory barrier; pairs with mark_outside(): a task that it marks after this keeps its bit. */
+		if (left)
+			left = __sync_lock_test_and_set(&tasks_outside[word], 0);
+		while (left && can_loop) {
+			u32 bit = sw_lowest(left), i = word * 64 + bit;
+
+			left &= left - 1;
+			if (!READ_ONCE(managed_at(i)->outside))
+				continue;
+			__sync_fetch_and_or(&tasks_outside[word], sw_bit(bit));
+			requeue_misplaced(SW_QUEUE_OF_TASK(i), 0);
+		}
+	}
 }
 
 #endif
