@@ -404,14 +404,14 @@ impl<'a> Changes<'a> {
         let Some(affinity) = Affinity::new(in_file) else {
             return Ok(lost("none of them belongs to the platform"));
         };
+        if self.plan.set.tasks[task.index()].locks() {
+            // It may hold a mutex, by which it is scheduled: nothing admits it again.
+            return Ok(lost("a task that locks mutexes stays on its CPUs"));
+        }
         if self.plan.set.first_triggered().is_some() {
             let reason = "nothing is known of changes where tasks trigger others";
             self.demoted.insert(task);
             return Ok(lost(reason));
-        }
-        if self.plan.set.tasks[task.index()].locks() {
-            // It may hold a mutex, by which it is scheduled.
-            return Ok(lost("a task that locks mutexes stays on its CPUs"));
         }
         if let Err(reason) = self.may_bind(task, &affinity) {
             return Ok(lost(&reason));

@@ -196,6 +196,11 @@ impl Mutexes {
         mutex.is_some_and(|mutex| mutex.holder == Some(task))
     }
 
+    /// Whether the task's job waits for a mutex.
+    pub fn waits(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].awaited.is_some()
+    }
+
     /// Whether the task's job holds a mutex, or waits for one.
     pub fn involves(&self, task: TaskId) -> bool {
         let held = &self.tasks[task.index()];

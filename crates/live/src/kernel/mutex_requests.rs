@@ -53,6 +53,10 @@ impl MutexRequests {
 
     /// For the thread: its job requests the mutex. Returns when it holds it, or when the run is over.
     pub(super) fn lock(&self, task: TaskId, mutex: ResourceId, is_over: impl Fn() -> bool) {
+        // From then on its job may wait for another mutex, of which it was let go without holding it.
+        if is_over() {
+            return;
+        }
         let number = mutex.index() as u64 + 1;
         self.threads[task.index()].answer.expect();
         self.send(task, Kind::LockRequested, number);

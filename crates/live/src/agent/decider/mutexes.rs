@@ -130,6 +130,14 @@ impl Decider {
         let Some(index) = index.and_then(|number| number.checked_sub(1)) else {
             return;
         };
+        // Only a thread that the end of the run let go on while it waited requests again.
+        if self
+            .mutexes
+            .as_ref()
+            .is_some_and(|mutexes| mutexes.waits(id))
+        {
+            return;
+        }
         self.states[id.index()].requested = Some(ResourceId::from_index(index));
         if !self.states[id.index()].is_present {
             // On any CPU: its thread is not scheduled by the mutex.
