@@ -152,6 +152,25 @@ fn demoted_task_gets_the_mutex_that_it_has_requested() {
     }
 }
 
+/// At the end of a run it goes on without the mutex, and may request another one.
+#[test]
+fn request_of_a_thread_that_waits_counts_once() {
+    let set = set(Protocol::None);
+    let mut agent = Agent::new(&set);
+    agent.admit(&set, 0);
+    agent.decide();
+    agent.report(Kind::Demoted, 0, 2);
+    agent.admit(&set, 1);
+    agent.decide();
+    assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
+    assert_eq!(agent.report(LOCK.0, 0, LOCK.1).1, []);
+    assert_eq!(agent.report(LOCK.0, 0, LOCK.1).1, []);
+    let (_, answered) = agent.report(Kind::UnlockRequested, 1, unlock());
+    assert_eq!(answered, [id(0), id(1)]);
+    assert_eq!(agent.report(Kind::UnlockRequested, 0, unlock()).1, [id(0)]);
+    assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
+}
+
 #[test]
 fn mutex_of_a_thread_that_has_ended_passes_on() {
     for protocol in [Protocol::None, Protocol::Ceiling, Protocol::Spin] {
