@@ -1,5 +1,5 @@
 //! The soak: one seed is one run of a real kernel with our scheduler, on virtual time, with random tasks, faults and
-//! interleavings. The same seed is the same run, instruction by instruction.
+//! interleavings. The same seed with the same binary is the same run, instruction by instruction.
 //!
 //! A [plan](plan) is [drawn](draw) from the seed, [executed](execute) in the guest and [judged](judge) there record by record. The
 //! [host](host) boots the guest that the plan wants, says how a run is repeated, and makes the plan of a failure smaller.
