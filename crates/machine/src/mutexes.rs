@@ -24,6 +24,12 @@ impl Rank {
         deadline: Instant::ZERO,
     };
 
+    /// Less urgent than any job.
+    const LEAST: Self = Self {
+        priority: Priority::LEAST_URGENT,
+        deadline: Instant::NEVER,
+    };
+
     /// The more urgent of both in what the order compares; the rest of this one.
     fn raised_to(self, other: Self, order: Order) -> Self {
         match order.is_by_priority() {
@@ -305,12 +311,22 @@ impl Mutexes {
         self.renew_cpus(machine, task);
     }
 
+    /// The task's thread is not scheduled by the machine any more: the least urgent of all jobs, until it unlocks what it holds.
+    pub fn lower(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        match self.held(task).own.as_mut() {
+            Some(own) => *own = Rank::LEAST,
+            None => machine.set_rank(task, Rank::LEAST),
+        }
+        self.renew(machine, task, false);
+        self.inherit(machine, task);
+    }
+
     /// The task's job ends, or its thread does, whatever it holds or waits for.
     pub fn abandon(&mut self, machine: &mut impl MutexMachine, now: Instant, task: TaskId) {
         if let Some(resource) = self.held(task).awaited.take() {
             self.mutex(resource).waiters.retain(|id| *id != task);
         }
-        while let Some(&(resource, _)) = self.held(task).mutexes.first() {
+        while let Some(&(resource, _)) = self.held(task).mutexes.last() {
             self.unlock(machine, task, resource);
         }
         self.end_kept(task);

@@ -171,9 +171,14 @@ impl Decider {
     }
 
     fn next_instant(&self) -> Instant {
-        if self.has_requests {
-            return Instant::ZERO;
+        match self.has_requests {
+            true => Instant::ZERO,
+            false => self.next_timer(),
         }
+    }
+
+    /// When the next timer expires or the next quantum begins.
+    fn next_timer(&self) -> Instant {
         let begins = self.quanta.as_ref().map_or(Instant::NEVER, Quanta::next);
         self.timers.first().min(begins)
     }
@@ -182,18 +187,17 @@ impl Decider {
     /// first, then arrivals, the most urgent first.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
-        self.make_requests(now);
         self.apply_arrivals();
         if let Some(quanta) = &mut self.quanta {
             quanta.skip_to(now);
         }
         let mut is_first = true;
-        while self.next_instant() <= now {
+        while self.next_timer() <= now {
             if !std::mem::replace(&mut is_first, false) && self.quanta.is_some() {
                 // A decision about a quantum knows the jobs at the beginning of that quantum.
                 self.end_instant();
             }
-            let due = self.next_instant();
+            let due = self.next_timer();
             self.cause = due;
             self.gathering = true;
             while self.timers.first() == due {
@@ -214,6 +218,8 @@ impl Decider {
             self.tick(due);
             self.apply_arrivals();
         }
+        self.make_requests(now);
+        self.apply_arrivals();
     }
 
     /// Ends an instant: the policy may assign CPUs now. A CPU that no event concerned gets a job because the job

@@ -1,7 +1,7 @@
 //! Checks of tasks that lock mutexes.
 
 use shiftwork_kernel_core::{MUTEXES_MAX, UNLOCKS_MAX};
-use shiftwork_machine::may_be_throttled;
+use shiftwork_machine::{Mutexes, may_be_throttled};
 use shiftwork_model::{Change, Phase, ResourceId, Span, Task, TaskId, TaskSet};
 
 use super::{THROTTLED_MAX, changes, most_at_once};
@@ -36,7 +36,31 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
     plan.set
         .iter()
         .filter(|(_, task)| task.locks())
-        .try_for_each(|(id, task)| check_task(plan.set, id, task, is_fifo))
+        .try_for_each(|(id, task)| check_task(plan.set, id, task, is_fifo))?;
+    check_actions(plan)
+}
+
+/// Checks that no action asks for other CPUs of a task that has to stay where it is.
+fn check_actions(plan: &Plan<'_>) -> Result<(), LiveError> {
+    let Some(mutexes) = Mutexes::new(plan.set, &plan.traits) else {
+        return Ok(());
+    };
+    let mut tasks = plan
+        .set
+        .actions
+        .iter()
+        .filter_map(|action| match action.change {
+            Change::SetAffinity(task, _) => Some(&plan.set.tasks[task.index()]),
+            _ => None,
+        });
+    match tasks.find(|task| mutexes.fixes_cpus_of(task)) {
+        None => Ok(()),
+        Some(task) => Err(LiveError::TaskSet(format!(
+            "task `{}`: gets other CPUs by an [[action]], and mutexes change what CPUs jobs may use; their protocol \
+             \"inheritance\" does not",
+            task.name
+        ))),
+    }
 }
 
 fn check_task(set: &TaskSet, id: TaskId, task: &Task, is_fifo: bool) -> Result<(), LiveError> {
@@ -53,15 +77,7 @@ fn check_task(set: &TaskSet, id: TaskId, task: &Task, is_fifo: bool) -> Result<(
             task.longest_run()
         ));
     }
-    let keeps_cpu = task.phases().iter().any(|phase| match phase {
-        Phase::Lock(mutex) => set.resources[mutex.index()].protocol.is_non_preemptive(),
-        _ => false,
-    });
-    let is_other = |change: &Change| match change {
-        Change::SetPriority(task, _) => *task == id,
-        Change::SetAffinity(task, _) | Change::Move(task, _) => *task == id && keeps_cpu,
-        _ => false,
-    };
+    let is_other = |change: &Change| matches!(change, Change::SetPriority(task, _) if *task == id);
     if changes(set, id) || set.actions.iter().any(|action| is_other(&action.change)) {
         return refused(String::from(
             "is changed by an [[action]], and in a live run tasks that lock mutexes stay as they are, but for the affinities \
@@ -169,7 +185,7 @@ mod tests {
             set.resources[1].protocol = Protocol::Spin;
             act(set, moves());
         });
-        begins(kept, "task `t`: is changed by an [[action]]");
+        begins(kept, "task `t`: gets other CPUs by an [[action]]");
         let slow = refusal(1, |set| {
             let sleep = Phase::Sleep(Span::from_s(26));
             if let Work::Phases(phases) = &mut set.tasks[0].work {

@@ -49,7 +49,10 @@ impl MutexMachine for Decider {
             self.grant(task);
             return;
         }
-        state.stage = Stage::Ready;
+        state.stage = match state.is_awake {
+            true => Stage::Ready,
+            false => Stage::Suspended,
+        };
         if handed.goes_on {
             self.grant(task);
         }
@@ -57,7 +60,7 @@ impl MutexMachine for Decider {
 
     fn becomes_ready(&mut self, task: TaskId) {
         let state = &self.states[task.index()];
-        if state.is_present {
+        if state.is_present && state.stage == Stage::Ready {
             self.arrivals.push(Job {
                 task,
                 ready: self.cause,
@@ -157,14 +160,15 @@ impl Decider {
         self.has_requests = self.mutexes.is_some() && assigned.any(requests);
     }
 
-    /// Makes the requests of the jobs that have a CPU again.
+    /// Makes the requests of the jobs that have a CPU again, and have not lost it by what came since.
     pub(super) fn make_requests(&mut self, now: Instant) {
         if !std::mem::take(&mut self.has_requests) {
             return;
         }
         self.cause = now;
         for cpu in 0..self.cpus.len() {
-            if let Some(id) = self.cpus[cpu].slot {
+            let assigned = self.policy.assigned(CpuId::from_index(cpu));
+            if let Some(id) = self.cpus[cpu].slot.filter(|id| assigned == Some(*id)) {
                 self.request(id, cpu);
             }
         }
@@ -196,8 +200,14 @@ impl Decider {
 
     /// The thread of the task has unlocked mutexes, and unless its job ends by that waits for the decision that follows: it may lose
     /// its CPU before its next step. Those that it does not hold, as far as is known, have been passed on before.
+    ///
+    /// What a job unlocks when it ends passes on when that end is reported: its thread could lose its CPU in between, and end it later.
     pub(super) fn unlock_requested(&mut self, now: Instant, event: Event, id: TaskId) {
         let value = UnlockValue::read(event.value);
+        if value.at_completion && self.states[id.index()].is_present {
+            self.states[id.index()].has_unlocked = true;
+            return;
+        }
         self.with_mutexes(|mutexes, decider| {
             let mut is_news = false;
             for resource in value.mutexes() {
@@ -207,7 +217,6 @@ impl Decider {
                 }
             }
             if is_news {
-                decider.states[id.index()].ends = value.at_completion;
                 mutexes.pass_on(decider, now, id, value.at_completion);
             }
         });
@@ -216,8 +225,7 @@ impl Decider {
         }
     }
 
-    /// The present job of the task is about to end, or its thread has ended: what it holds passes on. Its thread unlocks all before
-    /// it ends a job, but the report of that may be on its way.
+    /// The present job of the task is about to end, or its thread has ended: what it holds passes on.
     pub(super) fn abandon_mutexes(&mut self, now: Instant, id: TaskId) {
         let involves = |mutexes: &Mutexes| mutexes.involves(id);
         if !self.mutexes.as_ref().is_some_and(involves) {
@@ -230,8 +238,19 @@ impl Decider {
 
     /// The present job of the task has ended.
     pub(super) fn end_mutexes(&mut self, id: TaskId) {
-        self.states[id.index()].ends = false;
+        let state = &mut self.states[id.index()];
+        (state.ends, state.has_unlocked) = (false, false);
         self.with_mutexes(|mutexes, decider| mutexes.end_job(decider, id));
+    }
+
+    /// The task has lost its reservation: its thread goes on as ordinary work, and keeps what it has locked until it unlocks it. What
+    /// it unlocked at the end of its job passes on.
+    pub(super) fn demote_with_mutexes(&mut self, id: TaskId) {
+        if self.states[id.index()].has_unlocked {
+            self.abandon_mutexes(self.cause, id);
+            self.end_mutexes(id);
+        }
+        self.with_mutexes(|mutexes, decider| mutexes.lower(decider, id));
     }
 
     fn emit_of_mutex(&mut self, kind: Kind, task: TaskId, resource: ResourceId) {

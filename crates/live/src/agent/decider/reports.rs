@@ -4,7 +4,6 @@ use shiftwork_model::{CpuId, CpuSet, Instant, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
 
 use super::Decider;
-use super::task_state::TaskState;
 use crate::event::{Event, Kind};
 
 impl Decider {
@@ -26,16 +25,30 @@ impl Decider {
             self.mutex_reported(now, event);
             return;
         }
-        self.events.push(event);
-        if event.task == 0 {
-            self.cpu_reported(event);
+        let id = (event.task as usize).checked_sub(1).map(TaskId::from_index);
+        let id = id.filter(|id| id.index() < self.states.len());
+        let Some(id) = id else {
+            self.events.push(event);
+            if event.task == 0 {
+                self.cpu_reported(event);
+            }
             return;
+        };
+        let state = &self.states[id.index()];
+        let is_later = now >= state.since && now > state.known_until;
+        let is_news = state.is_present && is_later;
+        // What a job holds passes on before it ends. A task that was demoted holds mutexes, too, until its thread ends.
+        let ends = match event.kind {
+            Kind::NextJob | Kind::LastJob => is_news,
+            Kind::Left => is_later,
+            _ => false,
+        };
+        if ends {
+            self.abandon_mutexes(now, id);
         }
-        let index = event.task as usize - 1;
-        let is_news =
-            |state: &TaskState| state.is_present && now >= state.since && now > state.known_until;
-        if self.states.get(index).is_some_and(is_news) {
-            self.task_reported(now, event, TaskId::from_index(index));
+        self.events.push(event);
+        if is_news {
+            self.task_reported(now, event, id);
         }
     }
 
@@ -83,7 +96,6 @@ impl Decider {
             Kind::NextJob => {
                 self.states[id.index()].finished += 1;
                 self.count_stop(id);
-                self.abandon_mutexes(now, id);
                 self.follow(now, id, event.value);
                 self.end_mutexes(id);
             }
@@ -93,7 +105,6 @@ impl Decider {
                 self.next_job(now, id, next);
             }
             Kind::LastJob => {
-                self.abandon_mutexes(now, id);
                 self.complete(id);
                 self.end_mutexes(id);
             }
@@ -108,10 +119,7 @@ impl Decider {
                 self.states[id.index()].running = None;
             }
             Kind::Ran => self.charge(now, event, id),
-            Kind::Left => {
-                self.abandon_mutexes(now, id);
-                self.leave(id, false);
-            }
+            Kind::Left => self.leave(id, false),
             Kind::Demoted => self.leave(id, true),
             Kind::Affinity => self.rebind(id, &CpuSet::from_bits(event.value)),
             _ => {}

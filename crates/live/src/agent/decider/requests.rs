@@ -106,6 +106,10 @@ impl Decider {
         if let Some(queue) = &mut self.triggers[id.index()] {
             queue.clear();
         }
+        if !demoted {
+            self.abandon_mutexes(self.cause, id);
+            self.end_mutexes(id);
+        }
         let state = &mut self.states[id.index()];
         let was_ready = state.stage == Stage::Ready;
         // Any stage but idle marks a task that comes back.
@@ -127,6 +131,9 @@ impl Decider {
         self.states[id.index()].predicted_release = Instant::ZERO;
         if self.policy.accepts(&PolicyEvent::Leave(id)).is_ok() {
             self.apply(PolicyEvent::Leave(id));
+        }
+        if demoted {
+            self.demote_with_mutexes(id);
         }
         if demoted && was_ready {
             // Its thread goes on without being assigned, and may wait for an answer.

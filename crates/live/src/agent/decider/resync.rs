@@ -15,6 +15,10 @@ impl Decider {
         self.apply_arrivals();
         self.cause = now;
         if !self.states[id.index()].is_present {
+            if !snapshot.present && snapshot.cpus.is_none() {
+                // The thread of one that was demoted may have ended.
+                self.abandon_mutexes(now, id);
+            }
             return;
         }
         if !snapshot.present {

@@ -67,7 +67,9 @@ pub(super) struct TaskState {
     pub(super) ran: Span,
     /// The mutex that its thread has requested and does not know to have.
     pub(super) requested: Option<ResourceId>,
-    /// Whether its job has unlocked its last mutexes when it ended, and the report of that end comes next.
+    /// Whether its job has unlocked its last mutexes and ends by that; the report of the end comes next.
+    pub(super) has_unlocked: bool,
+    /// Whether its job ends at this instant, and the policy is about to learn that.
     pub(super) ends: bool,
     /// Number of stops, and of finished jobs.
     pub(super) stops: u32,
@@ -114,6 +116,7 @@ impl TaskState {
             running: None,
             ran: Span::ZERO,
             requested: None,
+            has_unlocked: false,
             ends: false,
             stops: 0,
             finished: 0,

@@ -19,17 +19,17 @@ fn id(index: usize) -> TaskId {
     TaskId::from_index(index)
 }
 
-/// Two tasks, the first one less urgent, that share a CPU and a mutex.
+/// Three tasks, each more urgent than those before it, that share a CPU and a mutex.
 fn set(protocol: Protocol) -> TaskSet {
     let cpu = Affinity::pinned(CpuId::from_index(0));
     let task = |number: u32| {
         let mut task = Task::periodic("t", Span::from_ms(1), Span::from_ms(100), cpu);
-        task.priority = Priority::new(3 - number);
+        task.priority = Priority::new(4 - number);
         let run = Phase::Run(Span::from_us(1));
         task.work = Work::Phases(vec![run, Phase::Lock(MUTEX), run, Phase::Unlock(MUTEX)]);
         task
     };
-    let mut set = TaskSet::new("s", 1, vec![task(1), task(2)]);
+    let mut set = TaskSet::new("s", 1, vec![task(1), task(2), task(3)]);
     set.resources = vec![Resource {
         name: "r".into(),
         protocol,
@@ -152,6 +152,70 @@ fn demoted_task_gets_the_mutex_that_it_has_requested() {
     }
 }
 
+#[test]
+fn demoted_thread_that_waits_lends_nothing_and_comes_last() {
+    let set = set(Protocol::Inheritance);
+    let mut agent = Agent::new(&set);
+    agent.admit(&set, 0);
+    agent.decide();
+    assert_eq!(agent.report(LOCK.0, 0, LOCK.1).1, [id(0)]);
+    agent.admit(&set, 2);
+    assert_eq!(agent.decide().0, Some(Some(id(2))));
+    assert_eq!(agent.report(LOCK.0, 2, LOCK.1).0, Some(Some(id(0))));
+    agent.admit(&set, 1);
+    assert_eq!(agent.decide().0, None);
+    assert_eq!(agent.report(Kind::Demoted, 2, 2).0, Some(Some(id(1))));
+    assert_eq!(agent.report(LOCK.0, 1, LOCK.1).0, Some(Some(id(0))));
+    let (slot, answered) = agent.report(Kind::UnlockRequested, 0, unlock());
+    assert_eq!((slot, answered), (Some(Some(id(1))), vec![id(1), id(0)]));
+    let (_, answered) = agent.report(Kind::UnlockRequested, 1, unlock());
+    assert_eq!(answered, [id(2), id(1)]);
+}
+
+/// Its thread would lose the CPU before it ends the job.
+#[test]
+fn mutex_that_a_job_unlocks_at_its_end_passes_on_with_the_end() {
+    for is_demoted in [false, true] {
+        let set = set(Protocol::Inheritance);
+        let mut agent = Agent::new(&set);
+        agent.admit(&set, 0);
+        agent.decide();
+        agent.report(LOCK.0, 0, LOCK.1);
+        agent.admit(&set, 1);
+        agent.decide();
+        assert_eq!(agent.report(LOCK.0, 1, LOCK.1).0, Some(Some(id(0))));
+        let last = UnlockValue::new(&[MUTEX], true).word();
+        let unlocked = agent.report(Kind::UnlockRequested, 0, last);
+        assert_eq!(unlocked, (None, vec![]));
+        let ended = match is_demoted {
+            false => agent.report(Kind::NextJob, 0, 1_000_000),
+            true => agent.report(Kind::Demoted, 0, 2),
+        };
+        assert_eq!(ended, (Some(Some(id(1))), vec![id(1)]), "{is_demoted}");
+    }
+}
+
+#[test]
+fn stopped_thread_to_which_a_mutex_passes_gets_no_cpu() {
+    for protocol in [Protocol::None, Protocol::NonPreemptive] {
+        let set = set(protocol);
+        let mut agent = Agent::new(&set);
+        agent.admit(&set, 1);
+        agent.decide();
+        assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
+        // It suspends itself within the section, and the other one runs and waits.
+        assert_eq!(agent.report(Kind::Blocked, 1, 0).0, Some(None));
+        agent.admit(&set, 0);
+        assert_eq!(agent.decide().0, Some(Some(id(0))));
+        assert_eq!(agent.report(LOCK.0, 0, LOCK.1).0, Some(None));
+        agent.report(Kind::Blocked, 0, 0);
+        assert_eq!(agent.report(Kind::Woken, 1, 0).0, Some(Some(id(1))));
+        agent.report(Kind::UnlockRequested, 1, unlock());
+        assert_eq!(agent.report(Kind::NextJob, 1, 1_000_000).0, Some(None));
+        assert_eq!(agent.report(Kind::Woken, 0, 0).0, Some(Some(id(0))));
+    }
+}
+
 /// At the end of a run it goes on without the mutex, and may request another one.
 #[test]
 fn request_of_a_thread_that_waits_counts_once() {
@@ -173,17 +237,22 @@ fn request_of_a_thread_that_waits_counts_once() {
 
 #[test]
 fn mutex_of_a_thread_that_has_ended_passes_on() {
-    for protocol in [Protocol::None, Protocol::Ceiling, Protocol::Spin] {
+    let protocols = [Protocol::None, Protocol::Ceiling, Protocol::Spin];
+    let cases = protocols.map(|protocol| [(protocol, false), (protocol, true)]);
+    for (protocol, is_demoted) in cases.into_iter().flatten() {
         let set = set(protocol);
         let mut agent = Agent::new(&set);
         agent.admit(&set, 0);
         agent.decide();
         agent.report(LOCK.0, 0, LOCK.1);
+        if is_demoted {
+            agent.report(Kind::Demoted, 0, 2);
+        }
         agent.report(Kind::Left, 0, 0);
         agent.admit(&set, 1);
         agent.decide();
         let (_, answered) = agent.report(LOCK.0, 1, LOCK.1);
-        assert_eq!(answered, [id(1)], "{protocol:?}");
+        assert_eq!(answered, [id(1)], "{protocol:?}, {is_demoted}");
     }
 }
 
@@ -221,4 +290,54 @@ fn job_whose_end_only_a_snapshot_shows_has_unlocked_its_mutex() {
         agent.report(Kind::UnlockRequested, 0, unlock()).0,
         Some(Some(id(1)))
     );
+}
+
+#[test]
+fn mutex_of_a_demoted_thread_passes_on_when_only_a_snapshot_shows_its_end() {
+    let set = set(Protocol::None);
+    let mut agent = Agent::new(&set);
+    agent.admit(&set, 0);
+    agent.decide();
+    agent.report(LOCK.0, 0, LOCK.1);
+    agent.report(Kind::Demoted, 0, 2);
+    agent.now_ns += 10;
+    let snapshot = TaskSnapshot {
+        at_ns: agent.now_ns,
+        ..TaskSnapshot::default()
+    };
+    agent.decider.resync_task(id(0), &snapshot);
+    agent.admit(&set, 1);
+    agent.decide();
+    assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
+}
+
+/// It requests a mutex when it has the CPU again, and a release takes that from it before the agent comes to that.
+#[test]
+fn job_that_has_lost_its_cpu_again_requests_nothing() {
+    let set = set(Protocol::None);
+    let mut agent = Agent::new(&set);
+    agent.admit(&set, 0);
+    agent.decide();
+    agent.admit(&set, 1);
+    agent.decide();
+    assert_eq!(agent.report(LOCK.0, 0, LOCK.1), (None, vec![]));
+    agent.now_ns += 10;
+    let release_ns = agent.now_ns + 15;
+    agent.decider.report(Event {
+        at: agent.now_ns,
+        value: release_ns,
+        task: 2,
+        cpu: None,
+        kind: Kind::NextJob,
+    });
+    let mut slots: Vec<Slot> = Vec::new();
+    for now_ns in [agent.now_ns, release_ns + 5] {
+        agent.decider.advance(now_ns);
+        agent.decider.take_slots(&mut slots);
+    }
+    let tasks: Vec<Option<TaskId>> = slots.iter().map(|slot| slot.task).collect();
+    assert_eq!(tasks, [Some(id(0)), Some(id(1))]);
+    assert_eq!(agent.decider.answered, []);
+    agent.now_ns = release_ns + 5;
+    assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
 }
