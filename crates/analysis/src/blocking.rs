@@ -3,6 +3,8 @@
 //!
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
+mod boosted;
+
 use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
 use crate::policy::{is_edf, is_fp, is_partitioned};
@@ -22,14 +24,16 @@ struct Holding {
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
 /// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
 /// itself, no change is timed, and no tasks wait for each other for ever. Tasks that spin for a mutex may be bound to
-/// different CPUs, and it is not nested.
+/// different CPUs, and it is not nested; so may those that share mutexes with FMLP+, if all that matter have that protocol.
 ///
 /// # Cost
-/// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin.
+/// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin, or of tasks
+/// with FMLP+.
 ///
 /// # Source
 /// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
-/// multi-processor systems-on-a-chip", RTSS 2001.
+/// multi-processor systems-on-a-chip", RTSS 2001. Of FMLP+: B. Brandenburg, "Scheduling and locking in multiprocessor real-time
+/// operating systems", PhD thesis, UNC Chapel Hill 2011.
 pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let is_ranked = is_edf(policy) || is_fp(policy);
     if !is_ranked || !policy.is_greedy() || !is_each_cpu_alone(set, policy) {
@@ -40,6 +44,17 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     }
     if set.tasks.iter().any(locks_at_the_end) {
         return None;
+    }
+    let boosts = |phase: &Phase| match phase {
+        Phase::Lock(id) => set.resources[id.index()].protocol.boosts(),
+        _ => false,
+    };
+    if set
+        .tasks
+        .iter()
+        .any(|task| task.phases().iter().any(boosts))
+    {
+        return boosted::blocking(set, &levels(set, policy), is_edf(policy));
     }
     let shared = shared(set)?;
     let sections = Sections::new(set, &shared)?;
@@ -111,7 +126,8 @@ fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
 /// left to execute, which no test counts.
 fn locks_at_the_end(task: &Task) -> bool {
     let after = task.phases().iter().rev();
-    let mut after = after.take_while(|phase| !matches!(phase, Phase::Run(_)));
+    let runs = |phase: &&Phase| matches!(phase, Phase::Run(span) if !span.is_zero());
+    let mut after = after.take_while(|phase| !runs(phase));
     after.any(|phase| matches!(phase, Phase::Lock(_)))
 }
 
@@ -141,6 +157,8 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
             Protocol::Inheritance | Protocol::Migratory | Protocol::Ceiling => is_local,
             Protocol::NonPreemptive => is_local,
             Protocol::Spin => cpus.iter().all(Option::is_some),
+            // Beside none of that protocol.
+            Protocol::Fmlp => false,
         };
         let least = if resource.protocol.is_non_preemptive() {
             1

@@ -3,101 +3,14 @@
 //! This is the definition of all protocols for machines that decide in user space; `kernel-core` has the same in C. A machine
 //! says when a job requests or unlocks a mutex, and carries out what follows as a [`MutexMachine`].
 
+mod interface;
+
 use shiftwork_model::{
     Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Priority, Protocol,
     ResourceId, Span, Task, TaskId, TaskSet,
 };
 
-/// By what a job is scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rank {
-    /// Its priority, where these matter.
-    pub priority: Priority,
-    /// Its deadline, where these matter.
-    pub deadline: Instant,
-}
-
-impl Rank {
-    /// More urgent than any job that may be preempted.
-    const NON_PREEMPTIVE: Self = Self {
-        priority: Priority::NON_PREEMPTIVE,
-        deadline: Instant::ZERO,
-    };
-
-    /// Less urgent than any job.
-    const LEAST: Self = Self {
-        priority: Priority::LEAST_URGENT,
-        deadline: Instant::NEVER,
-    };
-
-    /// The more urgent of both in what the order compares; the rest of this one.
-    fn raised_to(self, other: Self, order: Order) -> Self {
-        match order.is_by_priority() {
-            true => Self {
-                priority: self.priority.min(other.priority),
-                ..self
-            },
-            false => Self {
-                deadline: self.deadline.min(other.deadline),
-                ..self
-            },
-        }
-    }
-}
-
-/// A machine with jobs that lock mutexes: what [`Mutexes`] reads of it, and what it has to carry out, in this order.
-pub trait MutexMachine {
-    /// By what the task's job is scheduled now.
-    fn rank(&self, task: TaskId) -> Rank;
-
-    /// The CPUs that the task may use by itself.
-    fn own_affinity(&self, task: TaskId) -> &Affinity;
-
-    /// The task's job holds the mutex from now on.
-    fn locked(&mut self, task: TaskId, resource: ResourceId);
-
-    /// The task's job holds the mutex no more.
-    fn unlocked(&mut self, task: TaskId, resource: ResourceId);
-
-    /// The task's job waits for the mutex, and is not ready meanwhile.
-    fn blocked(&mut self, task: TaskId, resource: ResourceId);
-
-    /// The task's job waits for the mutex on its CPU.
-    fn spins(&mut self, task: TaskId, resource: ResourceId);
-
-    /// The mutex for which the task's job waits passes to it.
-    fn handed_over(&mut self, task: TaskId, handed: Handed);
-
-    /// The task's job becomes ready at this instant, with the ranks of all that happens at it.
-    fn becomes_ready(&mut self, task: TaskId);
-
-    /// The task's job is scheduled by this rank from now on.
-    fn set_rank(&mut self, task: TaskId, rank: Rank);
-
-    /// The task's job may use these CPUs from now on.
-    fn set_affinity(&mut self, task: TaskId, affinity: &Affinity);
-}
-
-/// How a job waited to which a mutex passes, and how it goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
-    /// It spun, and goes on where it is. Otherwise it becomes ready.
-    pub spun: bool,
-    /// It goes on with what follows its request. Otherwise it requests the mutex again when it runs, since what a non-preemptive
-    /// mutex forbids begins when its holder runs.
-    pub goes_on: bool,
-}
-
-/// What a request led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// The job holds the mutex, and goes on.
-    Holds,
-    /// It waits on its CPU.
-    Spins,
-    /// It waits, and is not ready.
-    Waits,
-}
+pub use interface::{Handed, MutexMachine, Rank, Request};
 
 /// A mutex.
 #[derive(Clone, Debug)]
@@ -123,6 +36,8 @@ struct Held {
     cpus: Option<Affinity>,
     /// The CPU on which its job must not be preempted; `None` if it may be.
     kept: Option<CpuId>,
+    /// The number of its request for a mutex that boosts, which it holds or waits for; `u64::MAX` if there is none.
+    boosted_by: u64,
 }
 
 /// All mutexes of a run.
@@ -137,6 +52,10 @@ pub struct Mutexes {
     tasks: Vec<Held>,
     /// Mutexes that are unlocked and have not been passed on; empty between steps.
     free: Vec<ResourceId>,
+    /// The tasks that hold a mutex that boosts.
+    boosted: Vec<TaskId>,
+    /// Number of requests for mutexes that boost.
+    requests: u64,
     order: Order,
     /// Whether a protocol may change what CPUs a job may use.
     changes_cpus: bool,
@@ -167,6 +86,7 @@ impl Mutexes {
             let locks = phases.filter(|phase| matches!(phase, Phase::Lock(_)));
             Held {
                 mutexes: Vec::with_capacity(locks.count()),
+                boosted_by: u64::MAX,
                 ..Held::default()
             }
         };
@@ -174,6 +94,8 @@ impl Mutexes {
             mutexes: protocols.enumerate().map(mutex).collect(),
             tasks: set.tasks.iter().map(held).collect(),
             free: Vec::with_capacity(set.resources.len()),
+            boosted: Vec::with_capacity(set.tasks.len()),
+            requests: 0,
             order: traits.order,
             changes_cpus: set.resources.iter().any(|it| {
                 let protocol = it.protocol;
@@ -190,7 +112,7 @@ impl Mutexes {
         let mut mutexes = self.mutexes.iter().enumerate();
         let matters = |(index, mutex): (usize, &Mutex)| {
             let protocol = mutex.protocol;
-            let is_one = protocol.lends_cpus() || protocol.is_non_preemptive();
+            let is_one = protocol.lends_cpus() || protocol.may_not_suspend();
             is_one && task.locks_one(ResourceId::from_index(index))
         };
         (self.is_laminar && self.changes_cpus) || mutexes.any(matters)
@@ -226,6 +148,11 @@ impl Mutexes {
         let Mutex {
             protocol, holder, ..
         } = *self.mutex(resource);
+        if protocol.boosts() {
+            let number = self.requests;
+            self.requests += 1;
+            self.held(task).boosted_by = number.min(self.held(task).boosted_by);
+        }
         let waits = holder.is_some_and(|holder| holder != task);
         let spins = waits && protocol == Protocol::Spin;
         if holder.is_none() {
@@ -239,6 +166,7 @@ impl Mutexes {
         }
         if !waits {
             self.renew(machine, task, false);
+            self.renew_boosted(machine, task);
             return Request::Holds;
         }
         self.mutex(resource).waiters.push(task);
@@ -263,6 +191,7 @@ impl Mutexes {
     ) {
         let mutex = self.mutex(resource);
         mutex.holder = Some(task);
+        let boosts = mutex.protocol.boosts();
         let ceiling = mutex
             .ceiling
             .filter(|_| mutex.protocol == Protocol::Ceiling);
@@ -274,6 +203,9 @@ impl Mutexes {
         let held = self.held(task);
         held.own.get_or_insert(own);
         held.mutexes.push((resource, ceiling));
+        if boosts && !self.boosted.contains(&task) {
+            self.boosted.push(task);
+        }
         machine.locked(task, resource);
     }
 
@@ -285,6 +217,7 @@ impl Mutexes {
             .retain(|(held, _)| *held != resource);
         self.mutex(resource).holder = None;
         self.end_kept(task);
+        self.end_boost(task);
         machine.unlocked(task, resource);
         self.free.push(resource);
     }
@@ -298,6 +231,7 @@ impl Mutexes {
         task: TaskId,
         has_ended: bool,
     ) {
+        self.renew_boosted(machine, task);
         self.renew(machine, task, has_ended);
         let mut free = std::mem::take(&mut self.free);
         for resource in free.drain(..) {
@@ -317,6 +251,9 @@ impl Mutexes {
             Some(own) => *own = Rank::LEAST,
             None => machine.set_rank(task, Rank::LEAST),
         }
+        // It keeps no other from what the protocol boosts.
+        self.held(task).boosted_by = u64::MAX;
+        self.renew_boosted(machine, task);
         self.renew(machine, task, false);
         self.inherit(machine, task);
     }
@@ -330,6 +267,7 @@ impl Mutexes {
             self.unlock(machine, task, resource);
         }
         self.end_kept(task);
+        self.end_boost(task);
         self.pass_on(machine, now, task, true);
     }
 
@@ -342,7 +280,16 @@ impl Mutexes {
         }
     }
 
-    /// Passes the free mutex to the most urgent job that waits for it; all that spin are equally urgent.
+    /// The task's job is boosted no more if it holds no mutex any more that does so.
+    fn end_boost(&mut self, task: TaskId) {
+        let mut held = self.tasks[task.index()].mutexes.iter();
+        if !held.any(|(held, _)| self.mutexes[held.index()].protocol.boosts()) {
+            self.held(task).boosted_by = u64::MAX;
+            self.boosted.retain(|boosted| *boosted != task);
+        }
+    }
+
+    /// Passes the free mutex to the job that waits for it and comes next.
     fn hand_over(&mut self, machine: &mut impl MutexMachine, now: Instant, resource: ResourceId) {
         let waiters = &self.mutexes[resource.index()].waiters;
         let order = self.order;
@@ -350,8 +297,12 @@ impl Mutexes {
             let Rank { priority, deadline } = machine.rank(*id);
             order.rank(deadline, priority)
         };
-        // Of equals the first.
-        let Some(&next) = waiters.iter().min_by_key(|id| rank(id)) else {
+        let next = match self.mutexes[resource.index()].protocol.is_first_come() {
+            true => waiters.first(),
+            // Of equals the first.
+            false => waiters.iter().min_by_key(|id| rank(id)),
+        };
+        let Some(&next) = next else {
             return;
         };
         self.mutex(resource).waiters.retain(|id| *id != next);
@@ -365,6 +316,7 @@ impl Mutexes {
         };
         machine.handed_over(next, handed);
         self.renew(machine, next, false);
+        self.renew_boosted(machine, next);
         if !spun {
             machine.becomes_ready(next);
         }
@@ -456,7 +408,7 @@ impl Mutexes {
             let others = waiters.map(|waiter| machine.rank(*waiter)).chain(*ceiling);
             rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
         }
-        if held.kept.is_some() {
+        if held.kept.is_some() || self.is_boosted(machine, task) {
             rank = rank.raised_to(Rank::NON_PREEMPTIVE, self.order);
         } else if held.mutexes.is_empty() {
             self.held(task).own = None;
@@ -466,6 +418,28 @@ impl Mutexes {
         }
         machine.set_rank(task, rank);
         true
+    }
+
+    /// Whether the task's job is the one of its CPU that is scheduled before all others: of those that hold a mutex that boosts the
+    /// one that requested it first. The next one follows when it unlocks.
+    fn is_boosted(&self, machine: &impl MutexMachine, task: TaskId) -> bool {
+        let number = |task: TaskId| self.tasks[task.index()].boosted_by;
+        let mut others = self.boosted.iter().filter(|other| **other != task);
+        self.boosted.contains(&task)
+            && others.all(|other| {
+                number(task) < number(*other)
+                    || machine.own_affinity(task) != machine.own_affinity(*other)
+            })
+    }
+
+    /// By what the other jobs are scheduled now that hold mutexes that boost on the CPU of this task.
+    fn renew_boosted(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        for at in 0..self.boosted.len() {
+            let other = self.boosted[at];
+            if other != task && machine.own_affinity(other) == machine.own_affinity(task) {
+                self.renew_rank(machine, other);
+            }
+        }
     }
 
     fn mutex(&mut self, resource: ResourceId) -> &mut Mutex {

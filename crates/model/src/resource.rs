@@ -37,7 +37,7 @@ impl fmt::Debug for ResourceId {
 /// By what a job is scheduled that holds a mutex.
 ///
 /// A mutex that is unlocked passes to the most urgent of the jobs that wait for it, and of equally urgent ones to the one
-/// that has waited longest.
+/// that has waited longest; under [`Spin`](Self::Spin) and [`Fmlp`](Self::Fmlp) to that one in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// By its own priority or deadline.
@@ -60,6 +60,10 @@ pub enum Protocol {
     /// The same, and a job that waits for the mutex keeps its CPU: it spins there, is not preempted either, and executes
     /// nothing until the mutex passes to it, first come, first served (MSRP; Gai, Lipari and Di Natale 2001).
     Spin,
+    /// Before all others of its CPU but for those that requested one with this protocol earlier: a job to which the mutex belongs is
+    /// boosted, and jobs that wait suspend themselves, first come, first served (partitioned FMLP+; Brandenburg 2011). Each task
+    /// that uses it is bound to one CPU.
+    Fmlp,
 }
 
 impl Protocol {
@@ -76,6 +80,22 @@ impl Protocol {
     /// Whether a job that runs with the mutex is not preempted.
     pub const fn is_non_preemptive(self) -> bool {
         matches!(self, Self::NonPreemptive | Self::Spin)
+    }
+
+    /// Whether a job to which the mutex belongs is scheduled before all others of its CPU, the earliest request first.
+    pub const fn boosts(self) -> bool {
+        matches!(self, Self::Fmlp)
+    }
+
+    /// Whether a job gives up its CPU under no circumstances while it holds the mutex, so that it neither suspends itself then nor
+    /// waits for another one but by spinning.
+    pub const fn may_not_suspend(self) -> bool {
+        self.is_non_preemptive() || self.boosts()
+    }
+
+    /// Whether the mutex passes to the jobs that wait for it in the order of their requests.
+    pub const fn is_first_come(self) -> bool {
+        matches!(self, Self::Spin | Self::Fmlp)
     }
 }
 

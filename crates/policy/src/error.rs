@@ -144,6 +144,17 @@ pub enum PolicyError {
         /// Whether it is that affinities have to be nested.
         is_laminar: bool,
     },
+    /// A task with several CPUs uses a mutex by which its jobs are scheduled before others of their CPU.
+    Unbound {
+        /// The policy.
+        policy: &'static str,
+        /// The mutex.
+        resource: String,
+        /// The task.
+        task: String,
+        /// The CPUs that it may use.
+        cpus: Box<CpuSet>,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -295,6 +306,16 @@ impl fmt::Display for PolicyError {
                     base(*order),
                 )
             }
+            Self::Unbound {
+                policy,
+                resource,
+                task,
+                cpus,
+            } => write!(
+                f,
+                "{policy}: jobs that hold `{resource}` come before others of their CPU (protocol \"fmlp+\"), and task `{task}` may use \
+                 CPUs {cpus}; accepted are tasks that use it and are bound to one CPU, and other protocols"
+            ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }
     }

@@ -9,8 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinities, Affinity, Alignment, CpuSet, Order, Placement, PolicyTraits, Preemption, Resource,
-    ResourceId, TaskSet,
+    Affinities, Affinity, Alignment, CpuSet, Order, Phase, Placement, PolicyTraits, Preemption,
+    Resource, ResourceId, Task, TaskSet,
 };
 
 use crate::error::PolicyError;
@@ -76,6 +76,14 @@ impl Entry {
                 task: task.name.clone(),
             });
         }
+        if let Some((resource, task)) = boosts_unbound(set) {
+            return Err(PolicyError::Unbound {
+                policy: self.name,
+                resource: resource.name.clone(),
+                task: task.name.clone(),
+                cpus: Box::new(*task.affinity.cpus()),
+            });
+        }
         if let Some(resource) = self.lends_too_far(set) {
             return Err(PolicyError::LentCpus {
                 policy: self.name,
@@ -108,6 +116,19 @@ impl Entry {
         });
         found.map(|(_, resource)| resource)
     }
+}
+
+/// A mutex by which jobs are scheduled before others of their CPU, and a task that uses it and is not bound to one.
+fn boosts_unbound(set: &TaskSet) -> Option<(&Resource, &Task)> {
+    let boosts = |phase: &Phase| match phase {
+        Phase::Lock(id) => {
+            let resource = &set.resources[id.index()];
+            Some(resource).filter(|it| it.protocol.boosts())
+        }
+        _ => None,
+    };
+    let mut tasks = set.tasks.iter().filter(|task| task.only_cpu().is_none());
+    tasks.find_map(|task| Some((task.phases().iter().find_map(boosts)?, task)))
 }
 
 /// The policies of this crate, in the order of the documentation. Other crates have tables of their

@@ -26,6 +26,13 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
                 resource.name
             )));
         }
+        if is_used && resource.protocol.boosts() && matches!(backend, Backend::Kernel) {
+            return Err(LiveError::TaskSet(format!(
+                "resource `{}`: the scheduler in the kernel does not have the protocol \"fmlp+\"; use --machine agent, --machine \
+                 fifo, or `simulate`",
+                resource.name
+            )));
+        }
         if is_used && index >= MUTEXES_MAX {
             return Err(LiveError::TaskSet(format!(
                 "has {} resources, and a live run takes at most {MUTEXES_MAX}",
@@ -160,6 +167,11 @@ mod tests {
         begins(refusal(5, |_| {}), "task `t`: unlocks 5 mutexes at once");
         let lends = refusal(1, |set| set.resources[0].protocol = Protocol::Migratory);
         begins(lends, "resource `r0`: sched_ext runs a thread only on");
+        let boosts = |set: &mut TaskSet| set.resources[0].protocol = Protocol::Fmlp;
+        begins(
+            refusal(1, boosts),
+            "resource `r0`: the scheduler in the kernel does not have",
+        );
         let program = refusal(1, |set| set.tasks[0].command = vec!["sleep".to_owned()]);
         begins(program, "task `t`: a program brings its own");
         let throttled = refusal(1, |set| {
@@ -205,6 +217,7 @@ mod tests {
             "resource `r0`: sched_ext runs a thread only on",
         );
         assert_eq!(refusal_of(1, lend, fifo), None);
+        assert_eq!(refusal_of(1, boosts, agent), None);
         assert_eq!(refusal_of(4, |_| {}, agent), None);
         let many = refusal(4, |set| {
             let unused = set.resources[0].clone();

@@ -11,7 +11,7 @@ use shiftwork_sim::Options;
 use shiftwork_trace::check;
 
 use crate::common::{AT, NS, contract, finishes, id, options, simulate, story, task};
-use crate::random::{PROTOCOLS, locking_set, mutex, resources};
+use crate::random::{BOUND, locking_set, mutex, resources};
 use crate::{HORIZON, compare, sets};
 
 fn is_wait(record: &&Record) -> bool {
@@ -25,7 +25,7 @@ fn is_wait(record: &&Record) -> bool {
 fn partitioned_runs_equal_the_definition() {
     let (mut blocked, mut raised) = (0, 0);
     for seed in 0..sets() {
-        let set = locking_set(seed, &[], &PROTOCOLS);
+        let set = locking_set(seed, &[], &BOUND);
         for (policy, by_priority) in [("p-fp", true), ("p-edf", false)] {
             let records = compare(seed, &set, policy, by_priority);
             let is_raised = |it: &&Record| matches!(it.kind, RecordKind::RankChanged { .. });
@@ -379,6 +379,48 @@ fn spinning_job_keeps_its_cpu_and_executes_nothing() {
     };
     let found: Vec<_> = records.iter().filter_map(of).collect();
     assert_eq!(found, [(3, "spins"), (4, "locked"), (6, "unlocked")]);
+}
+
+#[test]
+fn boosted_holder_comes_before_all_others_of_its_cpu() {
+    let mut set = shared_across(Protocol::Fmlp);
+    // More urgent than `high`, and released on its CPU while that waits.
+    let mut urgent = locking("urgent", 1, 3, vec![Phase::Run(NS(1))]);
+    urgent.affinity = Affinity::pinned(CpuId::from_index(1));
+    set.tasks.push(urgent);
+    for policy in ["p-fp", "strong-fp", "weak-fp"] {
+        let (records, _) = simulate(&set, policy, options(50));
+        let finish = [0, 1, 2, 3].map(|task| finishes(&records, task));
+        assert_eq!(finish, [[14], [6], [15], [4]], "{policy}");
+    }
+    set.tasks[2].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
+    let refusal = registry::find("strong-fp").unwrap().build(&set).err();
+    assert_eq!(
+        refusal.map(|error| error.to_string()).unwrap(),
+        "strong-fp: jobs that hold `R0` come before others of their CPU (protocol \"fmlp+\"), and task `low` may use CPUs 0,1; \
+         accepted are tasks that use it and are bound to one CPU, and other protocols"
+    );
+}
+
+#[test]
+fn of_boosted_jobs_the_one_that_requested_first_comes_first() {
+    let section = |mutex, ns| [Phase::Lock(mutex), Phase::Run(NS(ns)), Phase::Unlock(mutex)];
+    let mut tasks = vec![
+        locking("holder", 1, 0, section(mutex(0), 3).to_vec()),
+        locking("first", 2, 1, section(mutex(0), 2).to_vec()),
+        locking("second", 1, 2, section(mutex(1), 4).to_vec()),
+    ];
+    for (task, cpu) in tasks.iter_mut().zip([1, 0, 0]) {
+        task.affinity = Affinity::pinned(CpuId::from_index(cpu));
+    }
+    let mut set = TaskSet::new("boosted", 2, tasks);
+    set.resources = resources(&[Protocol::Fmlp, Protocol::Fmlp]);
+    for policy in ["p-fp", "p-edf"] {
+        let (records, _) = simulate(&set, policy, options(50));
+        // `second` runs from 2 on, and gives way from 3 to 5 to the one that requested at 1.
+        let finish = [0, 1, 2].map(|task| finishes(&records, task));
+        assert_eq!(finish, [[3], [5], [8]], "{policy}");
+    }
 }
 
 #[test]

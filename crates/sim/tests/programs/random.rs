@@ -31,7 +31,7 @@ fn random_phases(random: &mut RandomStream, protocols: &[Protocol]) -> Vec<Phase
         let lowest = highest.unwrap_or(0);
         let is_kept = held
             .iter()
-            .any(|it| protocols[it.index()].is_non_preemptive());
+            .any(|it| protocols[it.index()].may_not_suspend());
         let next = mutex((lowest + random.below(count.max(lowest + 1) - lowest)) as usize);
         let may_lock = lowest < count && (!is_kept || protocols[next.index()] == Protocol::Spin);
         match random.below(6) {
@@ -61,6 +61,16 @@ fn random_phases(random: &mut RandomStream, protocols: &[Protocol]) -> Vec<Phase
     }
     phases
 }
+
+/// Those that policies take where each task is bound to one CPU.
+pub(crate) const BOUND: [Protocol; 6] = [
+    Protocol::None,
+    Protocol::Inheritance,
+    Protocol::Ceiling,
+    Protocol::NonPreemptive,
+    Protocol::Spin,
+    Protocol::Fmlp,
+];
 
 /// Those that every policy takes that takes mutexes.
 pub(crate) const PROTOCOLS: [Protocol; 5] = [

@@ -17,17 +17,18 @@ pub(super) static KEYS: [Key; 2] = [
         Takes::Words(|| words(&PROTOCOLS)),
         "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
          on the CPUs of those that wait too, at once that of the most urgent task that uses it, or not to be preempted, which \
-         jobs that wait are not either with `spin`; default `none`.",
+         jobs that wait are not either with `spin`, or before all others of its CPU in the order of requests; default `none`.",
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 6] = [
+pub(super) const PROTOCOLS: [(&str, Protocol); 7] = [
     ("none", Protocol::None),
     ("inheritance", Protocol::Inheritance),
     ("migratory", Protocol::Migratory),
     ("ceiling", Protocol::Ceiling),
     ("non-preemptive", Protocol::NonPreemptive),
     ("spin", Protocol::Spin),
+    ("fmlp+", Protocol::Fmlp),
 ];
 
 /// The resources of a file, for what refers to them.
@@ -107,12 +108,16 @@ pub(super) fn check_phases(
             Phase::Lock(id) => protocol(id) != Protocol::Spin,
             Phase::Run(_) | Phase::Unlock(_) | Phase::Trigger(_) => false,
         };
-        let kept = held.iter().find(|id| protocol(**id).is_non_preemptive());
+        let kept = held.iter().find(|id| protocol(**id).may_not_suspend());
         if let Some(kept) = kept.filter(|_| may_wait) {
             return mistake(
                 format!(
-                    "a list by which a job may wait, and give up its CPU, while it holds `{}`, which is not preempted",
-                    name(*kept)
+                    "a list by which a job may wait, and give up its CPU, while it holds `{}`, which {}",
+                    name(*kept),
+                    match protocol(*kept).boosts() {
+                        true => "has protocol \"fmlp+\"",
+                        false => "is not preempted",
+                    }
                 ),
                 format!(
                     "between {{ lock = \"{0}\" }} and {{ unlock = \"{0}\" }} only runs, and locks of resources with protocol \"spin\"",

@@ -27,6 +27,8 @@ struct Job {
     kept: Option<CpuId>,
     /// The mutexes that it holds, with the instants of the locks.
     held: Vec<(ResourceId, u64)>,
+    /// The number of its last request with FMLP+.
+    request: u64,
 }
 
 impl Job {
@@ -78,6 +80,8 @@ pub(crate) struct Definition<'a> {
     done: Vec<VecDeque<usize>>,
     /// The tasks that wait for each mutex, in the order of their requests.
     waiters: BTreeMap<ResourceId, Vec<usize>>,
+    /// Number of requests with FMLP+.
+    requests: u64,
     waiting: Waiting,
     /// What was triggered in this round: source and target.
     fired: Vec<(usize, usize)>,
@@ -101,6 +105,7 @@ impl<'a> Definition<'a> {
             running: Vec::new(),
             done: done(set, records),
             waiters: BTreeMap::new(),
+            requests: 0,
             waiting: waiting(set),
             fired: Vec::new(),
             finishes: vec![Vec::new(); count],
@@ -232,6 +237,10 @@ impl<'a> Definition<'a> {
             true => job.at -= 1,
             false => job.begin(),
         }
+        if protocol == Protocol::Fmlp {
+            self.requests += 1;
+            self.jobs[task][0].request = self.requests;
+        }
         if holder.is_none() {
             self.hold(task, resource, now);
         } else if !has_it {
@@ -265,8 +274,8 @@ impl<'a> Definition<'a> {
 
     fn hand_over(&mut self, resource: ResourceId, now: u64) {
         let waiters = self.waiters.entry(resource).or_default().clone();
-        let spin = self.set.resources[resource.index()].protocol == Protocol::Spin;
-        let next = match spin {
+        let protocol = self.set.resources[resource.index()].protocol;
+        let next = match matches!(protocol, Protocol::Spin | Protocol::Fmlp) {
             true => waiters.first(),
             false => waiters.iter().min_by_key(|&&task| self.rank(task)),
         };
@@ -357,6 +366,7 @@ impl<'a> Definition<'a> {
             spins: false,
             kept: None,
             held: Vec::new(),
+            request: 0,
         };
         job.begin();
         self.jobs[task].push(job);
@@ -373,13 +383,13 @@ impl<'a> Definition<'a> {
             true => self.priorities[task],
             false => self.jobs[task][0].own_deadline,
         };
-        if job.kept.is_some() {
+        if job.kept.is_some() || self.is_boosted(task) {
             return 0;
         }
         let mut rank = own(task);
         for &(resource, since) in &job.held {
             match self.set.resources[resource.index()].protocol {
-                Protocol::None | Protocol::NonPreemptive | Protocol::Spin => {}
+                Protocol::None | Protocol::NonPreemptive | Protocol::Spin | Protocol::Fmlp => {}
                 Protocol::Inheritance | Protocol::Migratory => {
                     let waiters = self.waiters.get(&resource).into_iter().flatten();
                     rank = waiters
@@ -397,6 +407,20 @@ impl<'a> Definition<'a> {
             }
         }
         rank
+    }
+
+    /// Whether it holds a mutex with FMLP+, and no other job of its CPU does that requested its own before.
+    fn is_boosted(&self, task: usize) -> bool {
+        let request = |task: usize| {
+            let job = self.jobs[task].first()?;
+            let protocol = |id: ResourceId| self.set.resources[id.index()].protocol;
+            let mut held = job.held.iter();
+            let boosts = held.any(|(held, _)| protocol(*held) == Protocol::Fmlp);
+            boosts.then_some(job.request)
+        };
+        let cpu = |task: usize| self.set.tasks[task].only_cpu();
+        let beside = (0..self.jobs.len()).filter(|&other| cpu(other) == cpu(task));
+        request(task).is_some() && beside.filter_map(request).min() == request(task)
     }
 
     /// The task's own CPUs, and those of the jobs that wait for a mutex with migratory inheritance that it holds.

@@ -204,14 +204,14 @@ fn stopped_thread_to_which_a_mutex_passes_gets_no_cpu() {
         agent.decide();
         assert_eq!(agent.report(LOCK.0, 1, LOCK.1).1, [id(1)]);
         // It suspends itself within the section, and the other one runs and waits.
-        assert_eq!(agent.report(Kind::Blocked, 1, 0).0, Some(None));
+        assert_eq!(agent.report(Kind::Blocked, 1, 0).0, None);
         agent.admit(&set, 0);
         assert_eq!(agent.decide().0, Some(Some(id(0))));
         assert_eq!(agent.report(LOCK.0, 0, LOCK.1).0, Some(None));
         agent.report(Kind::Blocked, 0, 0);
         assert_eq!(agent.report(Kind::Woken, 1, 0).0, Some(Some(id(1))));
         agent.report(Kind::UnlockRequested, 1, unlock());
-        assert_eq!(agent.report(Kind::NextJob, 1, 1_000_000).0, Some(None));
+        assert_eq!(agent.report(Kind::NextJob, 1, 1_000_000).0, None);
         assert_eq!(agent.report(Kind::Woken, 0, 0).0, Some(Some(id(0))));
     }
 }

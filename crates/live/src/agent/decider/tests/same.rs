@@ -149,6 +149,28 @@ fn without_moments(lines: Vec<String>) -> Vec<String> {
     rest
 }
 
+/// Without waiting for mutexes that ends when it begins: of two jobs that request and unlock one at the same instant the simulation
+/// begins with that of the lower CPU, and an agent with the one whose report it reads first.
+fn without_waits_of_no_time(mut lines: Vec<String>) -> Vec<String> {
+    let blocked: Vec<(String, String)> = lines
+        .iter()
+        .filter(|line| line.contains("reason: Blocked"))
+        .filter_map(|line| {
+            let (at, job) = line.split_once("NotReady { ")?;
+            let job = job.split(',').next()?;
+            Some((line.clone(), format!("{at}Ready {{ {job},")))
+        })
+        .collect();
+    for (wait, ready) in blocked {
+        if let Some(at) = lines.iter().position(|line| line.starts_with(&ready)) {
+            lines.remove(at);
+            let at = lines.iter().position(|line| *line == wait);
+            lines.remove(at.expect("it is one of them"));
+        }
+    }
+    lines
+}
+
 #[track_caller]
 fn assert_same<T: PartialEq + std::fmt::Debug>(
     name: &str,
@@ -212,6 +234,10 @@ fn compare_set(
             lines.0 = without_moments(lines.0);
             // A job may lock a mutex twice at one instant.
             lines.1.dedup();
+            lines = (
+                without_waits_of_no_time(lines.0),
+                without_waits_of_no_time(lines.1),
+            );
         }
         assert_same(&name, "records", &lines.0, &lines.1);
     }

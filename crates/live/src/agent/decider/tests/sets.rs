@@ -219,13 +219,15 @@ impl Maker {
                 let mut held: Vec<usize> = Vec::new();
                 for (index, protocol) in protocols.iter().enumerate() {
                     let may_be_kept = held.last().map(|last| protocols[*last]);
-                    let is_kept = may_be_kept.is_some_and(Protocol::is_non_preemptive);
-                    if self.one_in(2) || held.len() > 2 || is_kept && *protocol != Protocol::Spin {
+                    let is_kept = may_be_kept.is_some_and(Protocol::may_not_suspend);
+                    let is_for_others = protocol.boosts() && task.only_cpu().is_none()
+                        || is_kept && *protocol != Protocol::Spin;
+                    if self.one_in(2) || held.len() > 2 || is_for_others {
                         continue;
                     }
                     held.push(index);
                     phases.push(Phase::Lock(ResourceId::from_index(index)));
-                    if !is_kept && !protocol.is_non_preemptive() && self.one_in(4) {
+                    if !is_kept && !protocol.may_not_suspend() && self.one_in(4) {
                         phases.push(Phase::Sleep(self.time(1, ns)));
                     }
                     self.maybe_run(&mut phases, ns);
@@ -333,11 +335,12 @@ impl Maker {
 }
 
 /// In an order in which all may be nested.
-const PROTOCOLS: [Protocol; 6] = [
+const PROTOCOLS: [Protocol; 7] = [
     Protocol::None,
     Protocol::Inheritance,
     Protocol::Migratory,
     Protocol::Ceiling,
+    Protocol::Fmlp,
     Protocol::NonPreemptive,
     Protocol::Spin,
 ];

@@ -1,14 +1,17 @@
-//! Jobs that spin for mutexes across CPUs, or hold some that forbid preemption, in small systems and many phasings: the
-//! bound against its definition, spinning and responses against what `docs/theory/blocking.md` shows.
+//! Jobs that share mutexes across CPUs, in small systems and many phasings: the bound against its definition, waiting and
+//! responses against what `docs/theory/blocking.md` shows.
 #![allow(clippy::unwrap_used, reason = "a test")]
+
+mod boosted;
+mod spin;
 
 use std::collections::BTreeMap;
 
 use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_analysis::verdicts::{Answer, Candidate, analyse};
 use shiftwork_model::{
-    Affinity, Arrival, CpuId, Instant, OnOverrun, Phase, Priority, Protocol, RandomStream,
-    RecordKind, Recorder, Resource, ResourceId, Span, Task, TaskId, TaskSet, Work,
+    Affinity, Arrival, CpuId, Instant, NotReadyReason, OnOverrun, Phase, Priority, Protocol,
+    RandomStream, RecordKind, Recorder, Resource, ResourceId, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -18,11 +21,22 @@ const STEPS: u64 = 100_000;
 /// Random offsets of the tasks of a set, one after the other.
 const PHASINGS: u64 = 12;
 
-/// Two to five tasks on two or three CPUs. They spin for one or two mutexes, and each CPU has one that forbids preemption and
-/// one with a ceiling.
-fn random(stream: &mut RandomStream) -> TaskSet {
+/// What is known of a protocol that tasks on different CPUs use.
+struct Kind {
+    /// The protocol.
+    across: Protocol,
+    /// Those of the mutexes that each CPU has to itself.
+    local: [Protocol; 2],
+    /// How long a job of a task waits at most when it requests a mutex.
+    waits: fn(&TaskSet, usize, usize) -> u64,
+    /// What is added to the cost of each task, of these levels, under EDF or not.
+    added: fn(&TaskSet, &[u64], bool) -> Vec<u64>,
+}
+
+/// Two to five tasks on two or three CPUs. They share one or two mutexes, and each CPU has one of each local kind.
+fn random(stream: &mut RandomStream, kind: &Kind) -> TaskSet {
     let cpus = 2 + stream.below(2) as usize;
-    let spins = 1 + stream.below(2) as usize;
+    let shared = 1 + stream.below(2) as usize;
     let local = stream.below(3) as usize;
     let count = 2 + stream.below(4);
     let task = |place: u64| {
@@ -42,19 +56,18 @@ fn random(stream: &mut RandomStream) -> TaskSet {
             task.arrival = Arrival::Sporadic;
         }
         // Those of all CPUs, then those of its own.
-        let mutexes = (0..spins).chain((0..local).map(|kind| spins + 2 * cpu + kind));
+        let mutexes = (0..shared).chain((0..local).map(|place| shared + 2 * cpu + place));
         task.work = Work::Phases(phases(stream, cost, &mutexes.collect::<Vec<_>>()));
         task
     };
     let tasks = (0..count).map(task).collect();
     let mut set = TaskSet::new("", cpus, tasks);
-    let locals = [Protocol::NonPreemptive, Protocol::Ceiling].into_iter();
-    let locals = std::iter::repeat_n((), cpus).flat_map(|()| locals.clone());
+    let locals = std::iter::repeat_n(kind.local, cpus).flatten();
     let resource = |(index, protocol)| Resource {
         name: format!("r{index}"),
         protocol,
     };
-    let protocols = std::iter::repeat_n(Protocol::Spin, spins).chain(locals);
+    let protocols = std::iter::repeat_n(kind.across, shared).chain(locals);
     set.resources = protocols.enumerate().map(resource).collect();
     set
 }
@@ -92,65 +105,16 @@ fn sections(task: &Task) -> Vec<(Option<usize>, u64)> {
     all
 }
 
-/// How long a request of a job on `cpu` spins at most: the longest section for each other CPU.
-fn spin(set: &TaskSet, cpu: CpuId, mutex: usize) -> u64 {
-    if set.resources[mutex].protocol != Protocol::Spin {
-        return 0;
-    }
-    let on = |cpu: usize| {
-        let tasks = set
-            .tasks
-            .iter()
-            .filter(|it| it.only_cpu() == CpuId::new(cpu));
-        let sections = tasks.flat_map(sections).filter(|it| it.0 == Some(mutex));
-        sections.map(|(_, length)| length).max().unwrap_or(0)
-    };
-    (0..set.platform.cpus)
-        .filter(|&it| it != cpu.index())
-        .map(on)
-        .sum()
-}
-
-/// What is added to the cost of each task: its own spinning, and the longest time without a gap in which a less urgent job of
-/// its CPU spins or holds a mutex that keeps it from the CPU.
-fn added(set: &TaskSet, levels: &[u64]) -> Vec<u64> {
-    let users = |mutex: usize| {
-        let id = ResourceId::from_index(mutex);
-        (0..set.tasks.len()).filter(move |&task| set.tasks[task].locks_one(id))
-    };
-    let blocks = |mutex: usize, level: u64| match set.resources[mutex].protocol {
-        Protocol::Ceiling => users(mutex).count() > 1 && users(mutex).any(|it| levels[it] <= level),
-        _ => true,
-    };
-    let of = |(task, &level): (&Task, &u64)| {
-        let cpu = task.only_cpu().unwrap();
-        let own = sections(task).into_iter().filter_map(|it| it.0);
-        let own: u64 = own.map(|mutex| spin(set, cpu, mutex)).sum();
-        let low = set.tasks.iter().zip(levels);
-        let low = low.filter(|(it, of)| **of > level && it.only_cpu() == Some(cpu));
-        let longest = low.map(|(it, _)| {
-            let (mut longest, mut now) = (0, 0);
-            for (mutex, length) in sections(it) {
-                let is_blocking = mutex.is_some_and(|mutex| blocks(mutex, level));
-                let more = length + mutex.map_or(0, |mutex| spin(set, cpu, mutex));
-                now = if is_blocking { now + more } else { 0 };
-                longest = longest.max(now);
-            }
-            longest
-        });
-        own + longest.max().unwrap_or(0)
-    };
-    set.tasks.iter().zip(levels).map(of).collect()
-}
-
 struct Seen<'a> {
     set: &'a TaskSet,
     released: Vec<Vec<u64>>,
     longest: Vec<u64>,
-    /// Since when jobs spin.
-    spins: BTreeMap<TaskId, u64>,
-    /// How long requests spun, in all, and how many for as long as they may.
-    spun: (u64, u64),
+    /// How long jobs wait at most.
+    most: fn(&TaskSet, usize, usize) -> u64,
+    /// Since when jobs wait.
+    waits: BTreeMap<TaskId, u64>,
+    /// How long requests waited, in all, and how many for as long as they may.
+    waited: (u64, u64),
 }
 
 impl Recorder for Seen<'_> {
@@ -163,14 +127,17 @@ impl Recorder for Seen<'_> {
                 let longest = &mut self.longest[job.task.index()];
                 *longest = (*longest).max(at - released);
             }
-            RecordKind::Spinning { job, .. } => drop(self.spins.insert(job.task, at)),
+            RecordKind::Spinning { job, .. }
+            | RecordKind::NotReady {
+                job,
+                reason: NotReadyReason::Blocked(_),
+            } => drop(self.waits.insert(job.task, at)),
             RecordKind::Locked { job, resource } => {
-                if let Some(since) = self.spins.remove(&job.task) {
-                    let cpu = self.set.tasks[job.task.index()].only_cpu().unwrap();
-                    let most = spin(self.set, cpu, resource.index());
-                    assert!(at - since <= most, "{job:?} spins from {since} to {at}");
-                    self.spun.0 += at - since;
-                    self.spun.1 += u64::from(at - since == most);
+                if let Some(since) = self.waits.remove(&job.task) {
+                    let most = (self.most)(self.set, job.task.index(), resource.index());
+                    assert!(at - since <= most, "{job:?} waits from {since} to {at}");
+                    self.waited.0 += at - since;
+                    self.waited.1 += u64::from(at - since == most);
                 }
             }
             _ => {}
@@ -178,18 +145,18 @@ impl Recorder for Seen<'_> {
     }
 }
 
-#[test]
-fn no_phasing_refutes_what_is_shown_of_spinning() {
+/// Checks what is shown of sets with mutexes of this kind, under partitioned policies by priority and deadline.
+fn no_phasing_refutes_what_is_shown(kind: &Kind) {
     let count = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 40_000,
         None => 1_000,
     };
     for name in ["p-fp", "p-edf"] {
         let entry = registry::find(name).unwrap();
-        let (mut bounds, mut tight, mut shown, mut spun) = (0_u64, 0_u64, 0_u64, (0, 0));
+        let (mut bounds, mut tight, mut shown, mut waited) = (0_u64, 0_u64, 0_u64, (0, 0));
         for seed in 0..count {
             let mut stream = RandomStream::new(seed, 983, 0);
-            let mut set = random(&mut stream);
+            let mut set = random(&mut stream, kind);
             let priorities = set.priorities();
             let levels: Vec<u64> = match name {
                 "p-fp" => priorities.iter().map(|it| it.number().into()).collect(),
@@ -206,7 +173,7 @@ fn no_phasing_refutes_what_is_shown_of_spinning() {
                 .collect();
             assert_eq!(
                 longer,
-                added(&set, &levels),
+                (kind.added)(&set, &levels, name == "p-edf"),
                 "seed {seed}, {name}: {set:#?}"
             );
             let candidate = Candidate {
@@ -237,12 +204,13 @@ fn no_phasing_refutes_what_is_shown_of_spinning() {
                     set: &set,
                     released: vec![Vec::new(); set.tasks.len()],
                     longest: vec![0; set.tasks.len()],
-                    spins: BTreeMap::new(),
-                    spun: (0, 0),
+                    most: kind.waits,
+                    waits: BTreeMap::new(),
+                    waited: (0, 0),
                 };
                 let policy = entry.build(&set).unwrap();
                 Simulation::new(&set, policy, &entry.traits, options).run(&mut seen);
-                spun = (spun.0 + seen.spun.0, spun.1 + seen.spun.1);
+                waited = (waited.0 + seen.waited.0, waited.1 + seen.waited.1);
                 for (task, &response) in seen.longest.iter().enumerate() {
                     worst[task] = worst[task].max(response);
                     let context = || {
@@ -262,8 +230,8 @@ fn no_phasing_refutes_what_is_shown_of_spinning() {
             }
         }
         println!(
-            "{name}: {count} sets, {shown} shown, {bounds} bounds, {tight} reached with spinning or blocking, spun {spun:?}"
+            "{name}: {count} sets, {shown} shown, {bounds} bounds, {tight} reached with waiting or blocking, waited {waited:?}"
         );
-        assert!(tight > 0 && shown > 0 && spun.1 > 0);
+        assert!(tight > 0 && shown > 0 && waited.1 > 0);
     }
 }

@@ -1,0 +1,85 @@
+//! Jobs that are boosted while they hold mutexes with FMLP+, of several CPUs or of one.
+
+use std::collections::BTreeSet;
+
+use shiftwork_model::{CpuId, Protocol, ResourceId, TaskSet};
+
+use crate::{Kind, no_phasing_refutes_what_is_shown, sections};
+
+fn cpu(set: &TaskSet, task: usize) -> CpuId {
+    set.tasks[task].only_cpu().unwrap()
+}
+
+/// The CPUs, other than its own, of tasks that use the mutex with this one.
+fn elsewhere(set: &TaskSet, task: usize, mutex: usize) -> BTreeSet<CpuId> {
+    let id = ResourceId::from_index(mutex);
+    let users = (0..set.tasks.len()).filter(|&it| set.tasks[it].locks_one(id));
+    let cpus = users.map(|user| cpu(set, user));
+    cpus.filter(|&it| it != cpu(set, task)).collect()
+}
+
+/// The longest section of the task, of mutexes that tasks on other CPUs use or of those that none does.
+fn longest(set: &TaskSet, task: usize, is_across: bool) -> u64 {
+    let all = sections(&set.tasks[task]).into_iter();
+    let some = all.filter(|(mutex, _)| {
+        mutex.is_some_and(|mutex| elsewhere(set, task, mutex).is_empty() != is_across)
+    });
+    some.map(|(_, length)| length).max().unwrap_or(0)
+}
+
+/// The most that jobs of these tasks, all of one CPU, have requested at an instant and not executed: one section each, one of them
+/// perhaps of a mutex of that CPU.
+fn pending(set: &TaskSet, tasks: &[usize]) -> u64 {
+    let with = |local: Option<usize>| {
+        let of = |&task: &usize| longest(set, task, local != Some(task));
+        tasks.iter().map(of).sum()
+    };
+    let local = tasks.iter().map(|&task| with(Some(task)));
+    local.chain([with(None)]).max().unwrap_or(0)
+}
+
+/// The tasks of the CPU that are not this one.
+fn others(set: &TaskSet, on: CpuId, task: usize) -> Vec<usize> {
+    let all = 0..set.tasks.len();
+    all.filter(|&it| it != task && cpu(set, it) == on).collect()
+}
+
+/// How long a request of a job of the task waits at most, and its section takes longer than it is: for one section of each other
+/// task of its CPU and those of the users.
+fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
+    let mut cpus = elsewhere(set, task, mutex);
+    cpus.insert(cpu(set, task));
+    let ahead = cpus.into_iter().flat_map(|on| others(set, on, task));
+    ahead.map(|it| longest(set, it, true)).sum()
+}
+
+fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Vec<u64> {
+    let of = |task: usize| {
+        let beside = others(set, cpu(set, task), task);
+        let is_low = |it: &usize| levels[*it] > levels[task];
+        let low: Vec<usize> = beside.iter().copied().filter(is_low).collect();
+        let low = pending(set, &low);
+        let again = if is_edf { pending(set, &beside) } else { low };
+        let requests = sections(&set.tasks[task]).into_iter();
+        let requests = requests.filter_map(|(mutex, _)| {
+            let mutex = mutex?;
+            let again = match elsewhere(set, task, mutex).is_empty() {
+                true => 0,
+                false => again,
+            };
+            Some(waits(set, task, mutex) + again)
+        });
+        low + requests.sum::<u64>()
+    };
+    (0..set.tasks.len()).map(of).collect()
+}
+
+#[test]
+fn no_phasing_refutes_what_is_shown_of_boosting() {
+    no_phasing_refutes_what_is_shown(&Kind {
+        across: Protocol::Fmlp,
+        local: [Protocol::Fmlp; 2],
+        waits,
+        added,
+    });
+}
