@@ -75,6 +75,8 @@ pub(crate) struct Chains {
     tasks: Vec<Member>,
     /// Tasks that started or completed a job at this instant; they may repeat.
     changed: Vec<TaskId>,
+    /// The chains of these, while the data is passed on.
+    touched: Vec<usize>,
     flows: Vec<Flow>,
 }
 
@@ -149,6 +151,7 @@ impl Chains {
             now: Instant::ZERO,
             tasks,
             changed: Vec::new(),
+            touched: Vec::new(),
             flows: set
                 .chains
                 .iter()
@@ -179,12 +182,24 @@ impl Chains {
     }
 
     fn follow(&mut self, at: Instant, kind: &RecordKind) {
+        let of = match *kind {
+            RecordKind::Switched { .. } => None,
+            RecordKind::Released { job, .. } | RecordKind::Completed { job } => Some(job.task),
+            RecordKind::Triggered { task, .. }
+            | RecordKind::Left { task }
+            | RecordKind::AttributesSet { task, .. } => Some(task),
+            _ => return,
+        };
         if at != self.now {
             self.settle();
             self.now = at;
         }
-        for latency in self.flows.iter_mut().filter_map(|it| it.latency.as_mut()) {
-            latency.record(at, kind);
+        if let Some(task) = of {
+            for chain in &self.tasks[task.index()].chains {
+                if let Some(latency) = &mut self.flows[*chain].latency {
+                    latency.record(at, kind);
+                }
+            }
         }
         match *kind {
             RecordKind::Switched { from, to, .. } => {
@@ -256,13 +271,12 @@ impl Chains {
 
     /// Passes the data on in all chains with a task that started or completed a job at this instant.
     fn settle(&mut self) {
-        let mut chains: Vec<usize> = Vec::new();
         for task in &self.changed {
-            chains.extend(&self.tasks[task.index()].chains);
+            self.touched.extend(&self.tasks[task.index()].chains);
         }
-        chains.sort_unstable();
-        chains.dedup();
-        for chain in chains {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for chain in self.touched.drain(..) {
             self.flows[chain].settle(self.now, &self.tasks);
         }
         for task in self.changed.drain(..) {
