@@ -2,6 +2,7 @@
 #
 #   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
 #   make build       the release binary, target/release/shiftwork
+#   make install     the built command, man pages, completions and service (PREFIX=/usr/local, DESTDIR); uninstall removes them
 #   make c           the C library, target/release/libshiftwork.so and .a; header: crates/c/include/shiftwork.h
 #   make install-c   puts it where compilers find it (PREFIX=/usr/local, LIBDIR, DESTDIR)
 #   make deb         the packages for Debian and Ubuntu, target/deb/*.deb
@@ -30,7 +31,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: setup build c install-c deb wheel demo test test-live test-long soak bench papers proofs lint man clean
+.PHONY: setup build install uninstall c install-c deb wheel demo test test-live test-long soak bench papers proofs lint man clean
 
 setup:
 	@.ci/setup
@@ -39,11 +40,18 @@ build:
 	@.ci/setup --quiet
 	BPF_CLANG=$$(.ci/clang) $(CARGO) build --release --locked -p shiftwork-cli
 
+# Not built here: the user who may write there is usually not the user who builds.
+install:
+	@[ -x $(SHIFTWORK) ] || { echo "there is no $(SHIFTWORK); \`make build\` makes it" >&2; exit 1; }
+	@DESTDIR=$(DESTDIR) .ci/install $(SHIFTWORK) $(PREFIX)
+
+uninstall:
+	@DESTDIR=$(DESTDIR) .ci/install --remove $(PREFIX)
+
 c:
 	@.ci/setup --quiet
 	$(CARGO) build --release --locked -p shiftwork-c
 
-# Not built here: the user who may write there is usually not the user who builds.
 install-c:
 	@DESTDIR=$(DESTDIR) .ci/install-c $(TARGET)/release $(PREFIX) $(LIBDIR)
 
