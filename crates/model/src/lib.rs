@@ -27,6 +27,7 @@ mod resource;
 mod slots;
 mod task;
 mod taskset;
+mod thread;
 mod time;
 mod trigger;
 mod utilization;
@@ -52,5 +53,6 @@ pub use task::{
     Arrival, Job, JobId, Join, OnOverrun, Pace, Phase, Priority, Task, TaskId, Trigger, Work,
 };
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
+pub use thread::ThreadName;
 pub use time::{Instant, Span};
 pub use utilization::{CapacitySum, Utilization};

@@ -10,6 +10,7 @@ use crate::affinity::Affinity;
 use crate::cpu::CpuId;
 use crate::curve::ArrivalCurve;
 use crate::resource::ResourceId;
+use crate::thread::ThreadName;
 use crate::time::{Instant, Span};
 use crate::utilization::Utilization;
 
@@ -238,6 +239,8 @@ pub struct Task {
     pub on_overrun: OnOverrun,
     /// The program to run on a live machine; empty for synthetic work.
     pub command: Vec<String>,
+    /// The thread of a running program that the task stands for. A task with a [`command`](Self::command) has none.
+    pub thread: Option<ThreadName>,
 }
 
 impl Task {
@@ -257,6 +260,7 @@ impl Task {
             work: Work::Cost,
             on_overrun: OnOverrun::default(),
             command: Vec::new(),
+            thread: None,
         }
     }
 

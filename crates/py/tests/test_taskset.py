@@ -92,6 +92,7 @@ def test_everything_that_a_file_says_comes_back() -> None:
         sw.Task("s", "1ms", "4ms", arrival="sporadic", on_overrun="continue", start_cpu=1),
         sw.Task("r", "1ms", "4ms", releases=["1ms", timedelta(milliseconds=9)], affinity=[3, 0, 0]),
         sw.Task("u", "1ms", "4ms", work={"run": ["300us", timedelta(microseconds=400)]}),
+        sw.Task("t", "1ms", "4ms", thread={"process": "rover", "name": "camera", "number": 2}),
         sw.Task("p", "1ms", "4ms", work={"phases": [{"run": "1ms"}, {"sleep": "2ms"}]}, command=["./p", "-x"]),
     ]
     made = sw.TaskSet(
@@ -111,7 +112,7 @@ def test_everything_that_a_file_says_comes_back() -> None:
         actions=[{"at": "92ms", "set-affinity": {"task": "s", "to": "1"}}, {"at": "1s", "leave": "u"}],
     )
     assert sw.loads(made.to_toml()) == made
-    assert (made.name, made.cpus, made.policy, len(made)) == ("all", 4, "dl-sp", 5)
+    assert (made.name, made.cpus, made.policy, len(made)) == ("all", 4, "dl-sp", 6)
     for written, read in zip(tasks, made.tasks, strict=True):
         assert read.name == written.name
         assert read.releases_ns == written.releases_ns
@@ -119,7 +120,8 @@ def test_everything_that_a_file_says_comes_back() -> None:
         assert read.jitter_ns == written.jitter_ns
         assert (read.arrival, read.on_overrun) == (written.arrival, written.on_overrun)
         assert (read.priority, read.start_cpu, read.command) == (written.priority, written.start_cpu, written.command)
-    assert [task.affinity for task in made] == ["0,1", "0-3", "0,3", "0-3", "0-3"]
+        assert read.thread == written.thread
+    assert [task.affinity for task in made] == ["0,1", "0-3", "0,3", "0-3", "0-3", "0-3"]
     assert made["u"].work == {"run": ["300us", "400us"]}
     # What is read can be written again, task by task.
     again = sw.TaskSet(made.tasks, cpus=4)

@@ -47,6 +47,18 @@ fn every_key_of_a_file_arrives_in_the_model() {
     assert_eq!((radio.jitter, imu.jitter), (span_ms(2), Span::ZERO));
     assert_eq!(radio.arrival, Arrival::Sporadic);
     assert_eq!(radio.on_overrun, OnOverrun::Continue);
+    let second = ThreadName {
+        process: "modem".into(),
+        name: Some("radio \"1\"".into()),
+        number: Some(2),
+    };
+    assert_eq!((&radio.thread, &imu.thread), (&Some(second), &None));
+    let main = ThreadName {
+        process: "logger".into(),
+        name: None,
+        number: None,
+    };
+    assert_eq!(set.tasks[3].thread, Some(main));
     assert_eq!(
         radio.work,
         Work::Uniform(Span::from_us(300), Span::from_us(450))
@@ -357,14 +369,28 @@ fn task() -> impl Strategy<Value = Task> {
         prop::option::of(cpu()),
     );
     let command = prop::collection::vec(".{0,6}", 0..3);
-    (numbers, options, arrival, work(), overrun, command).prop_map(
+    let names = (
+        ".{1,3}",
+        prop::option::of((".{1,3}", prop::option::of(1u32..4))),
+    );
+    let thread = prop::option::of(names).prop_map(|names| {
+        let (process, thread) = names?;
+        let (name, number) = thread.unzip();
+        Some(ThreadName {
+            process,
+            name,
+            number: number.flatten(),
+        })
+    });
+    let program = (command, thread);
+    (numbers, options, arrival, work(), overrun, program).prop_map(
         |(
             (period, deadline, cost, (offset, jitter)),
             (affinity, priority, start_cpu),
             arrival,
             work,
             overrun,
-            command,
+            (command, thread),
         )| {
             let period = match &arrival {
                 Arrival::Releases(_) => Span::from_ns(1),
@@ -380,6 +406,7 @@ fn task() -> impl Strategy<Value = Task> {
                 start_cpu,
                 work,
                 on_overrun: overrun,
+                thread: thread.filter(|_| command.is_empty()),
                 command,
                 ..Task::periodic("", cost.min(deadline), period, affinity)
             }

@@ -73,6 +73,9 @@ class Task:
     start_cpu: int | None
     #: The program to run on a live machine; empty: synthetic work.
     command: tuple[str, ...]
+    #: The thread of a running program that ``shiftwork apply`` reserves for, as in task-set files
+    #: (``{"process": "rover", "name": "camera"}``); ``None``: of none.
+    thread: Mapping[str, Any] | None
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class Task:
         on_overrun: Literal["throttle", "continue", "signal"] = "throttle",
         start_cpu: int | None = None,
         command: Sequence[str] = (),
+        thread: Mapping[str, Any] | None = None,
         cost_ns: int | None = None,
         period_ns: int | None = None,
         deadline_ns: int | None = None,
@@ -141,6 +145,7 @@ class Task:
             "on_overrun": on_overrun,
             "start_cpu": start_cpu,
             "command": tuple(command),
+            "thread": thread,
         }
         for field, content in fields.items():
             object.__setattr__(self, field, content)
@@ -185,6 +190,7 @@ class Task:
             "queue": self.queue,
             "work": self.work,
             "start-cpu": self.start_cpu,
+            "thread": self.thread,
         }
         entries |= {key: item for key, item in optional.items() if item is not None}
         return ["[[task]]", *(_toml.line(key, item) for key, item in entries.items())]
@@ -474,6 +480,7 @@ def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
         on_overrun=table.get("on-overrun", "throttle"),
         start_cpu=table.get("start-cpu"),
         command=table.get("command", ()),
+        thread=table.get("thread"),
     )
     object.__setattr__(task, "period_ns", period_ns)
     return task

@@ -259,6 +259,7 @@ impl Thread<'_> {
                 "`command`; rt-app computes itself",
                 !task.command.is_empty(),
             ),
+            ("`thread`; rt-app computes itself", task.thread.is_some()),
         ] {
             if is_used {
                 self.lose(key);

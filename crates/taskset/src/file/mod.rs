@@ -6,6 +6,7 @@ mod chain;
 mod platform;
 mod resource;
 pub(crate) mod task;
+mod thread;
 mod ticks;
 mod trigger;
 pub(crate) mod write;

@@ -4,13 +4,13 @@ use shiftwork_model::{Arrival, OnOverrun, Phase, Span, Task, Work};
 
 use super::TaskNames;
 use super::resource::{self, Resources};
-use super::{arrival, trigger};
+use super::{arrival, thread, trigger};
 use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::keys::{Key, Takes, choice, may, must, words};
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 17] = [
+pub(super) static KEYS: [Key; 18] = [
     must(
         "name",
         Takes::Name,
@@ -97,6 +97,11 @@ pub(super) static KEYS: [Key; 17] = [
         Takes::List(&Takes::Text, 1),
         "The program that `run` starts, and its arguments: a path with a slash is relative to this file, a bare \
          name is looked up in PATH.",
+    ),
+    may(
+        "thread",
+        Takes::Table(&thread::KEYS),
+        "The thread of a running program for which `apply` reserves, instead of `command`.",
     ),
 ];
 
@@ -187,6 +192,7 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
     };
     let affinity = table.map("affinity", |value| names.affinity(value));
     let command = table.map("command", read_command);
+    let thread = thread::read(&table);
     let offset = table.map("offset", Value::span);
     let jitter = table.map("jitter", Value::span);
     let priority = table.map("priority", Value::priority);
@@ -206,6 +212,7 @@ pub(super) fn read(named: Named<'_>, context: Context<'_, '_>) -> Result<Task, T
         work: work?.unwrap_or(Work::Cost),
         on_overrun: on_overrun?.unwrap_or_default(),
         command: command?.unwrap_or_default(),
+        thread: thread?,
         ..Task::periodic(name?, cost?, period?, affinity)
     })
 }

@@ -6,7 +6,7 @@ use super::resource::PROTOCOLS;
 use shiftwork_model::{
     Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, Join, OnOverrun, Pace,
     Phase, Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet,
-    Trigger, Work,
+    ThreadName, Trigger, Work,
 };
 
 /// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
@@ -264,6 +264,20 @@ fn write_task(out: &mut String, task: &Task, set: &TaskSet) {
     if !task.command.is_empty() {
         line(out, "command", &list(&task.command, |word| quoted(word)));
     }
+    if let Some(thread) = &task.thread {
+        line(out, "thread", &thread_name(thread));
+    }
+}
+
+fn thread_name(thread: &ThreadName) -> String {
+    let mut inner = format!("process = {}", quoted(&thread.process));
+    if let Some(name) = &thread.name {
+        inner += &format!(", name = {}", quoted(name));
+    }
+    if let Some(number) = thread.number {
+        inner += &format!(", number = {number}");
+    }
+    format!("{{ {inner} }}")
 }
 
 fn write_trigger(out: &mut String, trigger: &Trigger, set: &TaskSet) {
