@@ -67,6 +67,10 @@ pub struct Thread {
     pub affinity: CpuSet,
     /// CPU time between the beginning and the end of the recording; `None` if the kernel does not report it.
     pub cpu_time: Option<Span>,
+    /// When it began, in clock ticks since boot.
+    pub started: u64,
+    /// Whether it ended before the recording.
+    pub has_ended: bool,
 }
 
 /// The events of a process in a stretch of time.

@@ -288,6 +288,8 @@ mod tests {
             name: name.to_owned(),
             affinity: CpuSet::first(2),
             cpu_time: None,
+            started: 0,
+            has_ended: false,
         };
         let instants = |&(from, until)| (Instant::from_ns(from), Instant::from_ns(until));
         reconstruct(&Recording {

@@ -10,6 +10,8 @@
 //! Measurement -> proposal.rs -> Proposal
 //! ```
 //!
+//! `running.rs` finds threads of running programs again, by the names in such a file.
+//!
 //! Everything from [`Recording`] on is a function of its input. Start reading at [`Event`], then [`measure`].
 
 mod collector;
@@ -20,6 +22,7 @@ mod jobs;
 mod measure;
 mod process;
 mod proposal;
+mod running;
 mod sampling;
 mod statistics;
 mod trace_line;
@@ -31,6 +34,7 @@ pub use event::{Event, EventKind, Recording, SwitchedOut, Thread, Waker};
 pub use measure::{Activity, JOBS_MIN, Measurement, Source, ThreadMeasurement, measure};
 pub use process::check_process;
 pub use proposal::{LeftOut, Options, Proposal, Selection, check_names, propose, summary};
+pub use running::{RunningThread, is_asleep, running_threads};
 pub use sampling::Sampling;
 pub use statistics::{Costs, Distances, Percentile};
 pub use trace_line::{Line, TraceEvent, TraceLine, TraceLineError, parse};

@@ -64,6 +64,10 @@ pub struct ThreadMeasurement {
     pub id: u32,
     /// Its name.
     pub name: String,
+    /// When it began, in clock ticks since boot.
+    pub started: u64,
+    /// Whether it ended before the measurement.
+    pub has_ended: bool,
     /// The CPUs that it may use.
     pub affinity: CpuSet,
     /// Number of its jobs.
@@ -141,6 +145,8 @@ pub fn measure(recording: &Recording, percentile: Percentile) -> Measurement {
         ThreadMeasurement {
             id,
             name: thread.name.clone(),
+            started: thread.started,
+            has_ended: thread.has_ended,
             affinity: thread.affinity,
             jobs: count,
             executed,

@@ -19,6 +19,8 @@ pub(crate) struct ThreadFacts {
     pub(crate) cpu_ns: Option<u64>,
     /// How often it went to sleep since it began.
     pub(crate) sleeps: u64,
+    /// When it began, in clock ticks since boot.
+    pub(crate) started: u64,
 }
 
 /// That there is a process with this number.
@@ -56,10 +58,12 @@ pub(crate) fn thread(process: u32, id: u32) -> Option<ThreadFacts> {
     let name = fs::read(format!("{folder}/comm")).ok()?;
     let status = fs::read(format!("{folder}/status")).ok()?;
     let counters = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
+    let stat = fs::read(format!("{folder}/stat")).ok()?;
     facts(
-        String::from_utf8_lossy(&name).trim_end_matches('\n'),
+        &shown(&name),
         &String::from_utf8_lossy(&status),
         &counters,
+        &String::from_utf8_lossy(&stat),
     )
 }
 
@@ -70,7 +74,21 @@ pub(crate) fn threads(process: u32) -> BTreeMap<u32, ThreadFacts> {
         .collect()
 }
 
-fn facts(name: &str, status: &str, counters: &str) -> Option<ThreadFacts> {
+/// A name in `/proc`, without the end of its line. What is no UTF-8 is replaced.
+pub(crate) fn shown(name: &[u8]) -> String {
+    let name = name.strip_suffix(b"\n").unwrap_or(name);
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// When the thread began, from its `stat`, in clock ticks since boot. The name before may contain any characters.
+pub(crate) fn started(stat: &str) -> Option<u64> {
+    /// Field 22, counted from the one after the name, which is the second.
+    const STARTED: usize = 19;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(STARTED)?.parse().ok()
+}
+
+fn facts(name: &str, status: &str, counters: &str, stat: &str) -> Option<ThreadFacts> {
     if field(status, "State:")?.starts_with(['Z', 'X']) {
         return None;
     }
@@ -82,6 +100,7 @@ fn facts(name: &str, status: &str, counters: &str) -> Option<ThreadFacts> {
             .next()
             .and_then(|text| text.parse().ok()),
         sleeps: field(status, "voluntary_ctxt_switches:")?.parse().ok()?,
+        started: started(stat)?,
     })
 }
 
@@ -93,7 +112,7 @@ pub(crate) fn now() -> Instant {
 }
 
 /// The value of a line that begins so.
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim())
 }
@@ -104,6 +123,7 @@ mod tests {
 
     const STATUS: &str = "Name:\tx\nState:\tS (sleeping)\nTgid:\t7\nCpus_allowed_list:\t0,2-3\n\
                           voluntary_ctxt_switches:\t41\nnonvoluntary_ctxt_switches:\t3\n";
+    const STAT: &str = "7 (x) y) S 1 7 7 0 -1 4194304 90 0 0 0 1 2 0 0 20 0 1 0 4711 9 9 9";
 
     #[test]
     fn facts_about_a_thread_are_read() {
@@ -112,15 +132,21 @@ mod tests {
             affinity: CpuSet::from_bits(0b1101),
             cpu_ns: Some(123),
             sleeps: 41,
+            started: 4_711,
         };
-        assert_eq!(facts("x y", STATUS, "123 45 6\n"), Some(expected.clone()));
+        assert_eq!(
+            facts("x y", STATUS, "123 45 6\n", STAT),
+            Some(expected.clone())
+        );
         let without = ThreadFacts {
             cpu_ns: None,
             ..expected
         };
-        assert_eq!(facts("x y", STATUS, ""), Some(without));
-        assert_eq!(facts("x", &STATUS.replace("S (", "Z ("), ""), None);
-        assert_eq!(facts("x", "", ""), None);
+        assert_eq!(facts("x y", STATUS, "", STAT), Some(without));
+        assert_eq!(facts("x", &STATUS.replace("S (", "Z ("), "", STAT), None);
+        assert_eq!(facts("x", "", "", STAT), None);
+        assert_eq!(facts("x", STATUS, "", ""), None);
+        assert_eq!(shown(b"a \xff\n"), "a \u{fffd}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod comments;
 mod parameters;
+mod thread_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ use shiftwork_model::{
 use shiftwork_taskset::{Comments, write_with_comments};
 
 use self::parameters::{Parameters, cost, own_parameters};
+use self::thread_names::thread_name;
 use crate::error::ObserveError;
 use crate::measure::{Activity, Measurement, ThreadMeasurement};
 use crate::statistics::Percentile;
@@ -104,7 +106,10 @@ pub fn propose(measurement: &Measurement, options: &Options) -> Result<Proposal,
     set.tasks = chosen
         .iter()
         .zip(&names)
-        .map(|(it, name)| task(it, name, &ids, options))
+        .map(|(it, name)| Task {
+            thread: thread_name(it.thread, measurement),
+            ..task(it, name, &ids, options)
+        })
         .collect();
     add_phases(&chosen, &ids, &mut set);
     settle_periods(&mut set);

@@ -27,6 +27,7 @@ struct Sampled {
     last: (u64, u64),
     /// The largest mean CPU time of the jobs between two readings.
     largest_ns: u64,
+    has_ended: bool,
 }
 
 impl Sampled {
@@ -40,6 +41,7 @@ impl Sampled {
             last: counters(&facts),
             facts,
             largest_ns: 0,
+            has_ended: false,
         }
     }
 
@@ -72,6 +74,8 @@ impl Sampled {
         ThreadMeasurement {
             id,
             name: self.facts.name,
+            started: self.facts.started,
+            has_ended: self.has_ended,
             affinity: self.facts.affinity,
             jobs,
             executed: executed_span,
@@ -137,6 +141,9 @@ impl Sampling {
     pub fn poll(&mut self) -> bool {
         let now = threads(self.process);
         let is_there = !now.is_empty();
+        for (id, sampled) in &mut self.threads {
+            sampled.has_ended = !now.contains_key(id);
+        }
         for (id, facts) in now {
             match self.threads.get_mut(&id) {
                 Some(sampled) => sampled.take(facts),
@@ -177,6 +184,7 @@ mod tests {
             affinity: CpuSet::first(1),
             cpu_ns: Some(cpu_us * 1_000),
             sleeps,
+            started: 1,
         };
         let mut sampled = Sampled::new(facts(5_000, 100), false);
         // Two jobs of 100 us; a part of a job; its rest; one more.

@@ -226,6 +226,8 @@ impl TraceSession {
                 name: known.facts.name.clone(),
                 affinity: known.facts.affinity,
                 cpu_time: times.map(|(began, ended)| Span::from_ns(ended.saturating_sub(began))),
+                started: known.facts.started,
+                has_ended: !known.is_there,
             };
             (*id, thread)
         });

@@ -140,8 +140,9 @@ fn head(measurement: &Measurement, options: &Options) -> Vec<String> {
             "Costs are {percentile} plus {}%, which is no bound on the worst case. Edit what you know better, then",
             options.margin_percent
         ),
-        "`shiftwork analyze FILE` says what is guaranteed, and `shiftwork simulate FILE` shows it."
+        "`shiftwork analyze FILE` says what is guaranteed, `shiftwork simulate FILE` shows it, and"
             .to_owned(),
+        "`shiftwork apply FILE` reserves it for the threads of the running program.".to_owned(),
     ];
     match measurement.source {
         Source::Trace => {}

@@ -56,6 +56,8 @@ pub fn trace(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Traced> {
             name: task.name.clone(),
             affinity: *task.affinity.cpus(),
             cpu_time: None,
+            started: 0,
+            has_ended: false,
         };
         (thread(id), facts)
     });
