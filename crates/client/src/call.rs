@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shiftwork_model::Span;
 
+use crate::apply::{Applied, Apply};
 use crate::error::Error;
 use crate::nanoseconds;
 use crate::reservation::Reservation;
@@ -174,6 +175,8 @@ pub enum Call {
     Change(Change),
     #[serde(rename = "org.shiftwork.Agent.Dismiss")]
     Dismiss(Dismiss),
+    #[serde(rename = "org.shiftwork.Agent.Apply")]
+    Apply(Apply),
     #[serde(rename = "org.shiftwork.Agent.GetStatus")]
     GetStatus(GetStatus),
     #[serde(rename = "org.shiftwork.Agent.Observe")]
@@ -194,6 +197,7 @@ pub enum Answer {
     Admit(Admitted),
     Change(Changed),
     Dismiss(Dismissed),
+    Apply(Applied),
     GetStatus(GotStatus),
     Observe(Observing),
     EndObservation(ObservationEnded),
@@ -211,6 +215,14 @@ pub enum CallError {
 }
 
 impl Call {
+    /// How many calls it counts as: as many as do the same without [`Apply`].
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Apply(apply) => apply.steps.len().clamp(1, Apply::STEPS_MAX),
+            _ => 1,
+        }
+    }
+
     /// The call of `method`, which is without the name of the interface, with these parameters.
     ///
     /// An unknown parameter is refused: otherwise a misspelt one would have no effect.
@@ -222,6 +234,7 @@ impl Call {
             "Admit" => read(parameters).map(Self::Admit),
             "Change" => read(parameters).map(Self::Change),
             "Dismiss" => read(parameters).map(Self::Dismiss),
+            "Apply" => read(parameters).map(Self::Apply),
             "GetStatus" => read(parameters).map(Self::GetStatus),
             "Observe" => read(parameters).map(Self::Observe),
             "EndObservation" => read(parameters).map(Self::EndObservation),
@@ -259,7 +272,11 @@ fn place(path: &serde_path_to_error::Path) -> String {
     let known = path
         .iter()
         .filter(|segment| !matches!(segment, serde_path_to_error::Segment::Unknown))
-        .map(ToString::to_string)
+        .map(|segment| match segment {
+            // The path of the third step is `steps.2`.
+            serde_path_to_error::Segment::Seq { index } => index.to_string(),
+            other => other.to_string(),
+        })
         .collect::<Vec<_>>();
     if known.is_empty() {
         return "parameters".into();

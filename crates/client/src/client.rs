@@ -9,6 +9,7 @@ use rustix::net::{SendFlags, send};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::apply::{Applied, Apply, Step};
 use crate::call::{
     Admit, Admitted, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Explain, Explained,
     GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded, Observe, Observing,
@@ -96,6 +97,18 @@ impl Client {
     pub fn dismiss(&mut self, task: u32) -> Result<(), Failure> {
         let Dismissed {} = self.call(&Call::Dismiss(Dismiss { task }))?;
         Ok(())
+    }
+
+    /// Carries out all steps in their order, or none if one of them fails. With `dry_run` it only says what would become of
+    /// them.
+    ///
+    /// # Errors
+    /// If the daemon does not answer. That a step fails is no error, but the answer.
+    pub fn apply(&mut self, steps: &[Step], dry_run: bool) -> Result<Applied, Failure> {
+        self.call(&Call::Apply(Apply {
+            steps: steps.to_vec(),
+            dry_run: dry_run.then_some(true),
+        }))
     }
 
     /// The status of the daemon.

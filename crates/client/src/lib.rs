@@ -4,6 +4,7 @@
 //! ([`OwnTask`]). It must never make a decision, nor depend on the daemon. Start reading at `org.shiftwork.Agent.varlink`;
 //! `call.rs` and `state.rs` have the same in Rust, and a test compares them.
 
+mod apply;
 mod base64;
 mod call;
 mod client;
@@ -20,6 +21,7 @@ mod respond;
 mod socket;
 mod state;
 
+pub use apply::{Applied, Apply, Cause, Outcome, Step};
 pub use call::{
     Admit, Admitted, Answer, Call, CallError, Change, Changed, Dismiss, Dismissed, EndObservation,
     Explain, Explained, GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded,
@@ -43,6 +45,9 @@ pub const INTERFACE: &str = "org.shiftwork.Agent";
 
 /// The description of the interface, as `GetInterfaceDescription` returns it.
 pub const DESCRIPTION: &str = include_str!("org.shiftwork.Agent.varlink");
+
+/// Maximum length of a task's name in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
 
 /// The name of the interface that every varlink service implements.
 pub const SERVICE_INTERFACE: &str = "org.varlink.service";

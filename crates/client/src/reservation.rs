@@ -1,7 +1,7 @@
 //! Requested reservations.
 
 use serde::{Deserialize, Serialize};
-use shiftwork_model::Span;
+use shiftwork_model::{Priority, Span};
 
 use crate::nanoseconds;
 
@@ -56,5 +56,13 @@ impl Reservation {
             priority: None,
             on_overrun: None,
         }
+    }
+
+    /// The priority of a reservation that names none: deadline-monotonic among all of these.
+    pub fn default_priority(deadline: Span) -> u32 {
+        let microseconds = deadline.as_ns() / 1_000;
+        u32::try_from(microseconds)
+            .unwrap_or(u32::MAX)
+            .clamp(1, Priority::LEAST_URGENT.number())
     }
 }

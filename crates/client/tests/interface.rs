@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shiftwork_client::{
-    Admitted, Answer, Call, CallError, Changed, DESCRIPTION, Dismissed, Error, Explained,
+    Admitted, Answer, Applied, Call, CallError, Changed, DESCRIPTION, Dismissed, Error, Explained,
     GotRecord, GotStatus, INTERFACE, ObservationEnded, Observing, SERVICE_DESCRIPTION,
     SERVICE_INTERFACE, ServiceError, answer_bytes, error_bytes,
 };
@@ -150,6 +150,7 @@ fn answer_again(call: &Call, parameters: Value) -> serde_json::Result<Value> {
         Call::Admit(_) => Answer::Admit(read::<Admitted>(parameters)?),
         Call::Change(_) => Answer::Change(read::<Changed>(parameters)?),
         Call::Dismiss(_) => Answer::Dismiss(read::<Dismissed>(parameters)?),
+        Call::Apply(_) => Answer::Apply(read::<Applied>(parameters)?),
         Call::GetStatus(_) => Answer::GetStatus(read::<GotStatus>(parameters)?),
         Call::Observe(_) => Answer::Observe(read::<Observing>(parameters)?),
         Call::EndObservation(_) => Answer::EndObservation(read::<ObservationEnded>(parameters)?),
@@ -272,6 +273,7 @@ fn enumerations_agree_with_interface() {
     }
     compare::<shiftwork_client::OnOverrun>(&generator, "OnOverrun");
     compare::<shiftwork_client::State>(&generator, "State");
+    compare::<shiftwork_client::Cause>(&generator, "Cause");
 }
 
 /// Compares the errors of an interface with the type that reads and writes them.

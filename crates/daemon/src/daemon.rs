@@ -5,6 +5,7 @@
 //!
 //! [`run`]: crate::run
 
+mod apply;
 mod capacities;
 mod credentials;
 mod handlers;

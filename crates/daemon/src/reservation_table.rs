@@ -10,6 +10,7 @@ mod hotplug;
 mod names;
 mod notice;
 mod released;
+mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
 mod validation;
@@ -20,6 +21,7 @@ use names::placeholder;
 pub use notice::{NoticeKind, TaskNotice};
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Refusal, Terms};
 use shiftwork_model::{CpuSet, Instant, Share, TaskId};
+pub use steps::{Done, Failed, Step};
 
 use crate::backend::SchedulerBackend;
 use crate::quotas::{Amount, QuotaUsage, Quotas};

@@ -10,7 +10,7 @@ use super::Daemon;
 use super::request_validation::{check_name, check_thread, reservation, to_error};
 use crate::audit::AuditLine;
 use crate::clock::unix_ns;
-use crate::reservation::{Denial, Owner, Reservation};
+use crate::reservation::{Denial, Owner, Reservation, Thread};
 use crate::reservation_table::ReservedTask;
 use crate::socket::{Peer, Service};
 use crate::threads::{ThreadInfo, account_of};
@@ -37,6 +37,7 @@ impl Service for Daemon {
             Call::Admit(request) => self.admit(peer, &request).map(Answer::Admit),
             Call::Change(request) => self.change(peer, &request).map(Answer::Change),
             Call::Dismiss(Dismiss { task }) => self.dismiss(peer, task).map(Answer::Dismiss),
+            Call::Apply(request) => self.apply(peer, &request).map(Answer::Apply),
             Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus {
                 status: self.status(peer.user, now),
             })),
@@ -64,20 +65,10 @@ impl Service for Daemon {
 
 impl Daemon {
     fn admit(&mut self, peer: &Peer<'_>, request: &Admit) -> Result<Admitted, Denial> {
-        check_name(&request.name)?;
-        let found = self.find_thread(peer, request.thread)?;
-        check_thread(peer, &found)?;
-        let owner = owner_of(peer, &found);
-        let available = self.available(peer, &owner);
-        let wanted = reservation(&request.reservation, found.cpus, available)?;
-        self.check_request(peer, &owner, &wanted)?;
-        let admitted = self.table.admit(
-            owner,
-            found.thread,
-            &request.name,
-            wanted,
-            &mut *self.backend,
-        );
+        let (owner, thread, wanted) = self.admission(peer, request)?;
+        let admitted = self
+            .table
+            .admit(owner, thread, &request.name, wanted, &mut *self.backend);
         let (task, guarantee) = admitted?;
         // The thread may have changed them since it was looked up.
         self.check_credentials(task)?;
@@ -91,13 +82,7 @@ impl Daemon {
     }
 
     fn change(&mut self, peer: &Peer<'_>, request: &Change) -> Result<Changed, Denial> {
-        let task = self.owned_task(peer, request.task)?;
-        let reserved = self.table.task(task);
-        let reserved = reserved.ok_or_else(|| Denial::Missing(format!("task {}", request.task)))?;
-        let available = self.available(peer, &reserved.owner);
-        let current = reserved.reservation.cpus;
-        let wanted = reservation(&request.reservation, current, available)?;
-        self.check_request(peer, &reserved.owner, &wanted)?;
+        let (task, wanted) = self.replacement(peer, request)?;
         let guarantee = self.table.change(task, wanted, &mut *self.backend)?;
         // The thread may have changed them since.
         self.check_credentials(task)?;
@@ -107,6 +92,38 @@ impl Daemon {
         Ok(Changed {
             guarantee: guarantee.name().to_owned(),
         })
+    }
+
+    /// What the peer requests for a thread that it may reserve for.
+    pub(super) fn admission(
+        &self,
+        peer: &Peer<'_>,
+        request: &Admit,
+    ) -> Result<(Owner, Thread, Reservation), Denial> {
+        check_name(&request.name)?;
+        let found = self.find_thread(peer, request.thread)?;
+        check_thread(peer, &found)?;
+        let owner = owner_of(peer, &found);
+        let available = self.available(peer, &owner);
+        let wanted = reservation(&request.reservation, found.cpus, available)?;
+        self.check_request(peer, &owner, &wanted)?;
+        Ok((owner, found.thread, wanted))
+    }
+
+    /// What the peer requests for a task that it may change.
+    pub(super) fn replacement(
+        &mut self,
+        peer: &Peer<'_>,
+        request: &Change,
+    ) -> Result<(TaskId, Reservation), Denial> {
+        let task = self.owned_task(peer, request.task)?;
+        let reserved = self.table.task(task);
+        let reserved = reserved.ok_or_else(|| Denial::Missing(format!("task {}", request.task)))?;
+        let available = self.available(peer, &reserved.owner);
+        let current = reserved.reservation.cpus;
+        let wanted = reservation(&request.reservation, current, available)?;
+        self.check_request(peer, &reserved.owner, &wanted)?;
+        Ok((task, wanted))
     }
 
     /// The CPUs that the peer may reserve for this owner.
@@ -216,7 +233,7 @@ impl Daemon {
     }
 
     /// The task that the call is about, if it is there.
-    fn reserved_in(&self, call: &Call) -> Option<(TaskId, ReservedTask)> {
+    pub(super) fn reserved_in(&self, call: &Call) -> Option<(TaskId, ReservedTask)> {
         let number = match call {
             Call::Change(request) => request.task,
             Call::Dismiss(request) => request.task,
@@ -228,7 +245,7 @@ impl Daemon {
     }
 
     /// Adds the call to the audit log. `before` is the task that it was about.
-    fn audit_call(
+    pub(super) fn audit_call(
         &mut self,
         peer: &Peer<'_>,
         line: AuditLine,
@@ -270,7 +287,7 @@ impl Daemon {
     }
 
     /// The task, if the peer may change it and its thread is still the one that was admitted.
-    fn owned_task(&mut self, peer: &Peer<'_>, number: u32) -> Result<TaskId, Denial> {
+    pub(super) fn owned_task(&mut self, peer: &Peer<'_>, number: u32) -> Result<TaskId, Denial> {
         let missing = || Denial::Missing(format!("task {number}"));
         let index = usize::try_from(number).map_err(|_| missing())?;
         if index >= super::TASKS_MAX {

@@ -1,15 +1,12 @@
 //! Validation of requests: parameters, names and permissions.
 
 use shiftwork_client as client;
-use shiftwork_client::Error;
+use shiftwork_client::{Error, NAME_BYTES_MAX};
 use shiftwork_model::{CpuSet, OnOverrun, Priority};
 
 use crate::reservation::{Denial, Reservation};
 use crate::socket::Peer;
 use crate::threads::ThreadInfo;
-
-/// Maximum length of a task's name, in bytes.
-const NAME_MAX: usize = 64;
 
 /// The requested reservation. Without a list of CPUs it takes those of the thread's affinity `thread` that are `available`, or
 /// all available ones if there are none.
@@ -36,11 +33,8 @@ pub(super) fn reservation(
                 Priority::LEAST_URGENT.number()
             ),
         })?,
-        // Deadline-monotonic among all tasks without an explicit priority.
-        None => {
-            let number = u32::try_from(deadline.as_ns() / 1_000).unwrap_or(u32::MAX);
-            Priority::new(number.max(1)).unwrap_or(Priority::LEAST_URGENT)
-        }
+        None => Priority::new(client::Reservation::default_priority(deadline))
+            .unwrap_or(Priority::LEAST_URGENT),
     };
     Ok(Reservation {
         cost: request.cost,
@@ -58,10 +52,10 @@ pub(super) fn reservation(
 
 /// Checks that the name can be shown on one line.
 pub(super) fn check_name(name: &str) -> Result<(), Denial> {
-    if name.is_empty() || name.len() > NAME_MAX || name.chars().any(char::is_control) {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(Denial::Invalid {
             parameter: "name",
-            reason: format!("must be 1 to {NAME_MAX} bytes on one line"),
+            reason: format!("must be 1 to {NAME_BYTES_MAX} bytes on one line"),
         });
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
+mod apply;
 mod audit;
 mod conservation;
 mod failures;

@@ -4,6 +4,7 @@
 mod churn;
 mod conservation;
 mod quotas;
+mod steps;
 
 use std::collections::BTreeMap;
 

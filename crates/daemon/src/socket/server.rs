@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::epoll::EventFlags;
 use rustix::net::{SendFlags, send};
-use shiftwork_client::{Error, MessageTooLong, Response, error_bytes, respond};
+use shiftwork_client::{Call, Error, MessageTooLong, Response, error_bytes, respond};
 use shiftwork_live::{ask_for_credentials, peer_credentials};
 use shiftwork_model::Instant;
 
@@ -246,13 +246,23 @@ impl Server {
                 let (user, limits) = (connection.account(), &self.limits);
                 let of_group = self.groups.call(connection.group(), user, now, limits);
                 let permitted = of_group.and_then(|()| self.users.call(user, now, limits));
-                if permitted.is_err() {
+                let mut is_exhausted = permitted.is_err();
+                let (peer, group) = (connection.peer(), connection.group());
+                let mut handler = |call: Call| {
+                    // The first was counted before the message was read.
+                    for _ in 1..call.weight() {
+                        let of_group = self.groups.call(group, user, now, limits);
+                        let permitted = of_group.and_then(|()| self.users.call(user, now, limits));
+                        permitted.inspect_err(|_| is_exhausted = true)?;
+                    }
+                    service.call(&peer, call)
+                };
+                let response = respond(&message, permitted.err(), &mut handler);
+                if is_exhausted {
                     self.counters.exhausted += 1;
                     connection.pause(now + self.limits.backoff);
                 }
-                let peer = connection.peer();
-                let mut handler = |call| service.call(&peer, call);
-                Some(respond(&message, permitted.err(), &mut handler))
+                Some(response)
             }
             Err(MessageTooLong { longest }) => Some(Response::invalid_message(format!(
                 "is longer than {longest} bytes"

@@ -1,7 +1,7 @@
 //! A service that answers all calls.
 
 use shiftwork_client::{
-    Admitted, Answer, Call, Changed, Dismissed, Error, Explained, GotRecord, Observing,
+    Admitted, Answer, Applied, Call, Changed, Dismissed, Error, Explained, GotRecord, Observing,
 };
 use shiftwork_daemon::socket::{Peer, Service};
 
@@ -27,6 +27,11 @@ impl Service for EchoService {
                 self.dismissed.push(dismiss.task);
                 Ok(Answer::Dismiss(Dismissed {}))
             }
+            Call::Apply(apply) => Ok(Answer::Apply(Applied {
+                applied: true,
+                outcomes: Vec::new(),
+                later: apply.steps.len() > 1,
+            })),
             Call::Observe(_) => Ok(Answer::Observe(Observing {
                 task: peer.process.unwrap_or(0),
             })),

@@ -107,6 +107,35 @@ fn connection_beyond_rate_is_paused() {
     assert_eq!(test.server.connections(), 0);
 }
 
+/// A call with several steps counts as so many calls.
+#[test]
+fn each_step_of_a_call_counts_as_a_call() {
+    let limits = SocketLimits {
+        user_rate: RateLimit {
+            interval: Span::from_ms(1),
+            burst: 10,
+        },
+        ..SocketLimits::default()
+    };
+    let mut test = TestServer::new(limits);
+    let mut peer = test.connect();
+    let steps = |count| json!({ "steps": vec![json!({ "task": 1 }); count] });
+    for count in [8, 2] {
+        peer.call("Apply", steps(count));
+        test.serve();
+    }
+    let replies = peer.replies();
+    assert_eq!(replies[0]["parameters"]["later"], true, "{replies:?}");
+    assert_eq!(replies[1]["error"], "org.shiftwork.Agent.Exhausted");
+    assert_eq!(test.server.counters().exhausted, 1);
+    // The connection is not heard for a while.
+    peer.call("Apply", steps(0));
+    test.advance(Span::from_ms(99));
+    assert_eq!(peer.replies().len(), 0);
+    test.advance(Span::from_ms(1));
+    assert_eq!(peer.replies()[0]["parameters"]["later"], false);
+}
+
 #[test]
 fn connection_beyond_limit_is_refused_with_error() {
     let limits = SocketLimits {

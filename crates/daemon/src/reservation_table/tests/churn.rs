@@ -4,7 +4,7 @@ use shiftwork_model::{CpuId, RandomStream};
 
 use super::*;
 
-const CPUS: usize = 4;
+pub(super) const CPUS: usize = 4;
 
 /// State of the machine, as far as the table does not know it.
 struct World {
@@ -79,7 +79,7 @@ impl Reservation {
 
 /// A set of CPUs that is over-committed, by Hall's condition, in integers: parts of `SCALE` of a CPU, with utilizations
 /// rounded down and capacities rounded up.
-fn over_committed<'a>(
+pub(super) fn over_committed<'a>(
     all: impl Iterator<Item = &'a Reservation>,
     online: &CpuSet,
 ) -> Option<String> {
