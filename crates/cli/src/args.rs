@@ -10,6 +10,7 @@ mod generate;
 mod init;
 mod quantities;
 mod recording;
+mod reservations;
 mod run;
 mod simulate;
 mod study;
@@ -22,14 +23,13 @@ use clap_complete::Shell;
 pub use analyze::{AnalyzeArgs, CriterionName, ReleasesName};
 pub use calibrate::{CalibrateArgs, CalibratedMachine};
 pub use convert::{ConvertArgs, ConvertFrom};
-pub use daemon::{
-    DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReleaseArgs, ReservationArgs, TopArgs,
-};
+pub use daemon::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
 pub use export::{ExportArgs, ExportFormat};
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
 pub use init::InitArgs;
 pub use quantities::{cpu_list, size};
 pub use recording::RecordingArgs;
+pub use reservations::{ApplyArgs, ChangeArgs, ReleaseArgs};
 pub use run::{Attention, MachineName, RunArgs};
 pub use simulate::{NO_REPAIRS, OverheadsUse, SimulateArgs};
 pub use study::{StudyArgs, StudyPlotArgs, StudyRunArgs, StudyVerb};
@@ -104,6 +104,10 @@ pub enum Verb {
     Daemon(DaemonArgs),
     /// Run a program with a reservation from the daemon
     Exec(ExecArgs),
+    /// Reserve for every task of a file, all or none
+    Apply(ApplyArgs),
+    /// Change a reservation
+    Change(ChangeArgs),
     /// Give reservations back
     Release(ReleaseArgs),
     /// Show the reservations and their statistics

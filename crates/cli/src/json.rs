@@ -12,7 +12,9 @@ use shiftwork_verbs::admission::AdmissionOutput;
 pub use shiftwork_verbs::analyze::AnalyzeOutput;
 use shiftwork_verbs::policies::PoliciesOutput;
 
+use crate::verb::apply::ApplyOutput;
 pub use crate::verb::calibrate::CalibrateOutput;
+use crate::verb::change::ChangeOutput;
 use crate::verb::convert::ConvertedOutput;
 use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
@@ -369,6 +371,8 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("simulate", schema_for!(RunOutput)),
         ("run", schema_for!(LiveOutput)),
         ("exec", schema_for!(ExecOutput)),
+        ("apply", schema_for!(ApplyOutput)),
+        ("change", schema_for!(ChangeOutput)),
         ("release", schema_for!(ReleaseOutput)),
         ("status", schema_for!(StatusOutput)),
         ("top", schema_for!(StatusOutput)),

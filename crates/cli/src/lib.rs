@@ -58,6 +58,8 @@ fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Run(args) => verb::run::run(args, console),
         Verb::Daemon(args) => verb::daemon::run(args, console),
         Verb::Exec(args) => verb::exec::run(args, console),
+        Verb::Apply(args) => verb::apply::run(args, console),
+        Verb::Change(args) => verb::change::run(args, console),
         Verb::Release(args) => verb::release::run(args, console),
         Verb::Status => verb::status::run(console),
         Verb::Top(args) => verb::top::run(args, console),

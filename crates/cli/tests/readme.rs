@@ -58,6 +58,7 @@ fn the_commands_of_the_readme_are_understood() {
         .next()
         .unwrap();
     fs::write(folder.join("my.toml"), toml).unwrap();
+    fs::write(folder.join("rover.toml"), toml).unwrap();
     // What an earlier version left is a study of its own.
     let _ = fs::remove_dir_all(folder.join("example"));
     let mut tried = 0;
@@ -79,7 +80,7 @@ fn the_commands_of_the_readme_are_understood() {
             .unwrap();
         let expected = match line.split_whitespace().next() {
             // They need an agent, which they say.
-            Some("exec" | "status" | "record") => 3,
+            Some("exec" | "apply" | "status" | "record") => 3,
             _ if line.contains("misspelt") => 2,
             _ => 0,
         };

@@ -129,23 +129,6 @@ pub struct RecordArgs {
     pub output: Option<PathBuf>,
 }
 
-/// Options of `release`.
-///
-/// Ends reservations: the threads continue as ordinary work, and their CPU time is available to others after a period. A user
-/// may release its own, root all of them.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    shiftwork release 4711\n  \
-    sudo shiftwork release --all")]
-pub struct ReleaseArgs {
-    /// Release the threads of this process, or the thread with this number.
-    #[arg(value_name = "PID", required_unless_present = "all")]
-    pub process: Option<u32>,
-    /// Release all reservations that you may release.
-    #[arg(long, conflicts_with = "process")]
-    pub all: bool,
-}
-
 /// Options of `top`.
 #[derive(Debug, Args)]
 pub struct TopArgs {

@@ -83,16 +83,21 @@ pub fn reservation(args: &ReservationArgs) -> Reservation {
         deadline: args.deadline,
         cpus: args.cpus.map(|cpus| cpus.to_string()),
         priority: args.priority,
-        on_overrun: Some(match args.on_overrun {
-            OnOverrunName::Throttle => OnOverrun::Throttle,
-            OnOverrunName::Signal => OnOverrun::Signal,
-            OnOverrunName::Continue => OnOverrun::Continue,
-        }),
+        on_overrun: Some(on_overrun(args.on_overrun)),
         // The command line requires both.
         ..Reservation::new(
             args.cost.unwrap_or_default(),
             args.period.unwrap_or_default(),
         )
+    }
+}
+
+/// The reaction that the command line names.
+pub const fn on_overrun(name: OnOverrunName) -> OnOverrun {
+    match name {
+        OnOverrunName::Throttle => OnOverrun::Throttle,
+        OnOverrunName::Signal => OnOverrun::Signal,
+        OnOverrunName::Continue => OnOverrun::Continue,
     }
 }
 
@@ -182,7 +187,7 @@ fn show(
         Ok(admitted) => console.line(format!(
             "thread {thread} is task {}: {}",
             admitted.task,
-            words(&admitted)
+            promise(&admitted.guarantee)
         )),
         Err(reason) => {
             tell(&format!("thread {thread}: {reason}"));
@@ -200,13 +205,13 @@ fn is_best_effort(admitted: &Admitted) -> bool {
     admitted.guarantee == Guarantee::None.name()
 }
 
-/// The verdict on an accepted request.
-fn words(admitted: &Admitted) -> String {
-    match Guarantee::named(&admitted.guarantee) {
+/// The verdict on an accepted request with this guarantee.
+pub fn promise(guarantee: &str) -> String {
+    match Guarantee::named(guarantee) {
         Some(Guarantee::None) => BEST_EFFORT.to_owned(),
         Some(guarantee) => Verdict::of(guarantee).to_string(),
         // The daemon is newer than this command.
-        None => format!("guarantee {}", admitted.guarantee),
+        None => format!("guarantee {guarantee}"),
     }
 }
 

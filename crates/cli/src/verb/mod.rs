@@ -1,7 +1,9 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
 pub mod analyze;
+pub mod apply;
 pub mod calibrate;
+pub mod change;
 mod chosen;
 pub mod convert;
 pub mod daemon;
@@ -19,6 +21,7 @@ pub mod policies;
 pub mod record;
 pub mod release;
 pub mod report;
+mod reservations;
 pub mod run;
 pub mod scenario;
 pub mod schema;

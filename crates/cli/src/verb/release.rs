@@ -5,9 +5,11 @@ use serde::Serialize;
 use shiftwork_client::{Error, Failure as Unanswered, Task};
 use shiftwork_trace::SCHEMA_VERSION;
 
-use super::daemon_client;
+use super::apply::{set_name, task_name};
+use super::{daemon_client, reservations};
 use crate::args::ReleaseArgs;
 use crate::failure::{Answer, Failure};
+use crate::input::{self, Input};
 use crate::output::{Console, plural};
 
 /// What `release --json` prints.
@@ -32,12 +34,16 @@ pub fn run(args: &ReleaseArgs, console: &mut Console) -> Result<Answer, Failure>
     let mut client = daemon_client::connect()?;
     let status = client.status();
     let status = status.map_err(|failure| daemon_client::of(&failure))?;
-    let is_meant = |task: &Task| match args.process {
-        Some(process) => task.process == process || task.thread == process,
-        None => true,
+    let meant: Vec<Task> = match (&args.which, &args.file) {
+        (Some(which), _) => {
+            let found = reservations::find(which, &status.tasks)?;
+            found.into_iter().cloned().collect()
+        }
+        (None, Some(file)) => of_file(file, status.tasks, console)?,
+        (None, None) => status.tasks,
     };
     let mut released = Vec::new();
-    for task in status.tasks.into_iter().filter(is_meant) {
+    for task in meant {
         match client.dismiss(task.task) {
             Ok(()) => released.push(task),
             // Its thread has ended meanwhile.
@@ -45,13 +51,17 @@ pub fn run(args: &ReleaseArgs, console: &mut Console) -> Result<Answer, Failure>
             Err(failure) => return Err(daemon_client::of(&failure)),
         }
     }
-    if let (Some(process), []) = (args.process, released.as_slice()) {
-        return Err(Failure::input(format_args!(
-            "no thread of process {process} has a reservation that you may release; `shiftwork status` lists them"
-        )));
-    }
     show(&released, console)?;
     Ok(Answer::Yes)
+}
+
+/// The reservations that `apply` made of the file, in the order of their numbers.
+fn of_file(file: &str, tasks: Vec<Task>, console: &Console) -> Result<Vec<Task>, Failure> {
+    let input = Input::read(file)?;
+    let set = input::task_set(&input, console)?;
+    let name = set_name(&input, &set)?;
+    let is_own = |it: &Task| task_name(&name, &it.name).is_some();
+    Ok(tasks.into_iter().filter(is_own).collect())
 }
 
 fn show(released: &[Task], console: &mut Console) -> Result<(), Failure> {

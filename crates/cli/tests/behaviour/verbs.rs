@@ -6,12 +6,14 @@ use serde_json::Value;
 
 use super::{folder, shiftwork, stderr, stdout};
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "init",
     "analyze",
     "simulate",
     "daemon",
     "exec",
+    "apply",
+    "change",
     "release",
     "status",
     "top",

@@ -1,0 +1,227 @@
+//! The daemon of these tests, and threads for it.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::Duration;
+
+use serde_json::Value;
+use shiftwork_client::calling_thread;
+use shiftwork_daemon::backend::{Scheduler, SchedulerBackend};
+use shiftwork_daemon::clock::now;
+use shiftwork_daemon::config::Config;
+use shiftwork_daemon::daemon::{Daemon, Machine};
+use shiftwork_daemon::reservation::{Denial, Reservation, Thread};
+use shiftwork_daemon::socket::{Access, Server, SocketLimits};
+use shiftwork_daemon::state::StateFile;
+use shiftwork_daemon::threads::Proc;
+use shiftwork_live::LiveError;
+use shiftwork_live::standing::Observed;
+use shiftwork_model::{CpuSet, Record, Share, TaskId};
+use tempfile::TempDir;
+
+/// A scheduler that accepts everything, and of which nothing is heard.
+struct PaperScheduler {
+    /// Never readable.
+    events: File,
+}
+
+impl SchedulerBackend for PaperScheduler {
+    fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        _: TaskId,
+        _: &Thread,
+        _: &Reservation,
+        _: &Reservation,
+    ) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn dismiss(&mut self, _: TaskId) {}
+}
+
+impl Scheduler for PaperScheduler {
+    fn observe(&mut self, _: TaskId, _: &Thread) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn stop_observing(&mut self, _: TaskId) {}
+
+    fn bind_self(&self, _: &CpuSet) -> Result<(), LiveError> {
+        Ok(())
+    }
+
+    fn set_reserve(&mut self, _: Share) {}
+
+    fn send_overrun_signal(&self, _: &Thread) {}
+
+    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
+        Ok(Vec::new())
+    }
+
+    fn take_observed(&mut self) -> Vec<Observed> {
+        Vec::new()
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        Some(CpuSet::first(4))
+    }
+
+    fn events_lost(&self) -> u64 {
+        0
+    }
+
+    fn unloaded(&mut self) -> Option<String> {
+        None
+    }
+
+    fn events(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+/// A daemon for the CPUs 0 to 3 that serves until it is dropped, and a folder for files.
+pub struct TestDaemon {
+    pub folder: TempDir,
+    should_stop: Arc<AtomicBool>,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl TestDaemon {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let should_stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&should_stop);
+        let path = folder.path().to_owned();
+        let (ready, is_ready) = channel();
+        let serving = thread::spawn(move || serve(&path, &stop, &ready));
+        is_ready.recv().unwrap();
+        Self {
+            folder,
+            should_stop,
+            serving: Some(serving),
+        }
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shiftwork"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("SHIFTWORK_SOCKET", self.folder.path().join("socket"));
+        // Programs that it starts go on, and keep its stderr open: a pipe would not end with the command.
+        let errors = tempfile::NamedTempFile::new().unwrap();
+        command.stderr(errors.reopen().unwrap());
+        let output = command.stdout(Stdio::piped()).output().unwrap();
+        Output {
+            stderr: fs::read(errors.path()).unwrap(),
+            ..output
+        }
+    }
+
+    /// Runs it with `--json`; returns the exit status and the object.
+    pub fn json(&self, args: &[&str]) -> (Option<i32>, Value) {
+        let output = self.run(&[args, &["--json"]].concat());
+        let value = serde_json::from_slice(&output.stdout);
+        let value = value.unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"));
+        (output.status.code(), value)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// The reservations: name, thread, cost in milliseconds.
+    pub fn held(&self) -> Vec<(String, u64, u64)> {
+        let (_, status) = self.json(&["status"]);
+        let tasks = status["tasks"].as_array().unwrap().iter();
+        let of = |it: &Value| {
+            let name = it["name"].as_str().unwrap().to_owned();
+            let cost_ms = it["cost_ns"].as_u64().unwrap() / 1_000_000;
+            (name, it["thread"].as_u64().unwrap(), cost_ms)
+        };
+        let mut held: Vec<_> = tasks.map(of).collect();
+        held.sort();
+        held
+    }
+}
+
+fn serve(folder: &Path, stop: &AtomicBool, ready: &Sender<()>) {
+    let access = Access {
+        mode: 0o600,
+        group: None,
+    };
+    let limits = SocketLimits::default();
+    let mut server = Server::bind(&folder.join("socket"), access, limits).unwrap();
+    let machine = Machine {
+        scheduler: Box::new(PaperScheduler {
+            events: File::open("/dev/null").unwrap(),
+        }),
+        threads: Box::new(Proc),
+        online: CpuSet::first(4),
+    };
+    // Without a share of its own the thread keeps its scheduling class.
+    let config = Config::parse(
+        "own-share = 0\ncpus = '0-3'\nlimits.user.share = 4\nlimits.cgroup.share = 4",
+    )
+    .unwrap();
+    let state = StateFile::at(folder.join("daemon.json")).unwrap();
+    let (mut daemon, _) = Daemon::start_on(machine, config, state, now()).unwrap();
+    ready.send(()).unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        daemon.poll(now()).unwrap();
+        server.serve(now(), &mut daemon).unwrap();
+        sleep(Duration::from_millis(1));
+    }
+}
+
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        self.should_stop.store(true, Ordering::Relaxed);
+        if let Some(serving) = self.serving.take() {
+            let _ = serving.join();
+        }
+    }
+}
+
+/// Threads of this process with these names, which sleep until this is dropped.
+pub struct Sleepers {
+    pub threads: Vec<u64>,
+    /// Each thread ends with its own.
+    _ends: Vec<Sender<()>>,
+}
+
+impl Sleepers {
+    pub fn start(names: &[&str]) -> Self {
+        let mut all = Self {
+            threads: Vec::new(),
+            _ends: Vec::new(),
+        };
+        for name in names {
+            let (number, began) = channel();
+            let (end, ended) = channel::<()>();
+            let sleeper = thread::Builder::new().name((*name).to_owned());
+            let run = move || {
+                number.send(calling_thread()).unwrap();
+                let _ = ended.recv();
+            };
+            drop(sleeper.spawn(run).unwrap());
+            all.threads.push(u64::from(began.recv().unwrap()));
+            all._ends.push(end);
+        }
+        all
+    }
+}
