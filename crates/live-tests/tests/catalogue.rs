@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::{
-    agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
-    hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package, policies,
-    privileges, programs, record, service, soak, standing, storms, tang, triggers, verifier,
+    agreement, apply, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator,
+    faults, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package,
+    policies, privileges, programs, record, service, soak, standing, storms, tang, triggers,
+    verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -172,6 +173,7 @@ tests! {
         faults::agent::cpu_goes_and_comes_back_under_an_agent,
         faults::agent::higher_classes_take_a_cpu_for_a_while_under_an_agent,
         service::program_with_measured_reservation_misses_no_deadline,
+        apply::measured_program_gets_its_reservations_from_its_file,
         init::program_is_measured_and_its_task_set_is_admitted,
         init::measurement_without_privileges_names_what_helps,
         programs::each_wait_of_a_program_ends_one_job,

@@ -47,7 +47,7 @@ pub fn pipeline() {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
+pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(run)
@@ -55,7 +55,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
 }
 
 /// Runs at all multiples of the period.
-fn timed(period_ms: u64, mut run: impl FnMut()) {
+pub fn timed(period_ms: u64, mut run: impl FnMut()) {
     let period = period_ms * 1_000_000;
     loop {
         sleep_until((now_ns(ClockId::Monotonic) / period + 1) * period);

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agreement;
+mod apply;
 mod backlog;
 mod budgets;
 mod calibration;

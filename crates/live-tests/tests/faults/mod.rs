@@ -13,7 +13,7 @@ pub mod loader;
 pub mod others;
 pub mod tasks;
 
-pub use actor::{Actor, compute, play_if_asked};
+pub use actor::{Actor, command, compute, play_if_asked};
 pub use cpus::Offline;
 
 use std::fs::{self, File};
