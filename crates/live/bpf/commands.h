@@ -131,14 +131,16 @@ u32 fence;
  */
 static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32 i)
 {
+	bool slept = sw_task(&core, i)->awake && !is_awake(p);
 	u64 changed = 0;
 
-	if (sw_task(&core, i)->awake && !is_awake(p)) {
+	if (slept) {
 		changed = on_block_locked(now, i, SW_NO_CPU);
 		/* If it has just woken up, its callback may have taken it for awake and emitted nothing. */
 		__sync_lock_test_and_set(&fence, 1);
 	}
-	if (!sw_task(&core, i)->awake && stays_awake(p))
+	/* One that has woken up since may be on its way to sleep again: of that its callbacks wait for the lock. */
+	if (!sw_task(&core, i)->awake && (slept ? is_awake(p) : stays_awake(p)))
 		changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
 }

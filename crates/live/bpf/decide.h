@@ -220,7 +220,8 @@ static __always_inline void commit_here(u64 now, u64 changed, u64 except)
 		c = cpu_at(cpu);
 		runner = *sw_runner(&core, cpu);
 		if (c->emitted != runner) {
-			c->emitted = runner;
+			/* Full memory barrier: `runner` is written, `current` is read below; pairs with on_start(). */
+			__sync_lock_test_and_set(&c->emitted, runner);
 			c->refused = 0;
 			if (!agent_decides)
 				write_here(BPF_RB_NO_WAKEUP, SW_E_ASSIGNED, now, runner, cpu, 0);

@@ -85,10 +85,15 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 			return true;
 	}
 	if (prev && (!number || is_excess(prev, number))) {
+		u32 current = READ_ONCE(cpu_at(cpu)->current);
+
 		/* It ran as a task until now, and goes on without a callback. */
-		if (number && cpu_at(cpu)->current == number) {
+		if (number && current == number) {
 			on_stop(number, cpu, true);
 			on_excess_start(prev, number, cpu);
+		} else if (!number && current) {
+			/* It began to run as a task in the moment in which that was dismissed. */
+			on_dismissed_stop(prev, current, cpu);
 		}
 		on_ordinary_stop(prev, cpu, false);
 		on_ordinary_start(prev, cpu);

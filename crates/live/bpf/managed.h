@@ -128,16 +128,21 @@ static __always_inline bool may_continue(struct task_struct *p, u32 i, u32 cpu)
 static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
-	u64 now = bpf_ktime_get_ns();
+	u64 now;
 
 	on_excess_stop(cpu);
 	WRITE_ONCE(managed_at(i)->outside, 0);
+	/* A snapshot that does not see this is older than the event. Full memory barrier; pairs with task_snapshot(). */
+	if (agent_decides)
+		__sync_lock_test_and_set(&c->current, i);
+	now = bpf_ktime_get_ns();
 	c->began = now;
 	WRITE_ONCE(c->since, now);
 	WRITE_ONCE(managed_at(i)->queued, 0);
 	/* Emitted first: another CPU that finds it running may emit at once that it stops. */
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
-	WRITE_ONCE(c->current, i);
+	/* Full memory barrier; pairs with commit_here(). */
+	__sync_lock_test_and_set(&c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met the task that ran before. */
 	if (READ_ONCE(*sw_runner(&core, cpu)) != i && !may_continue(p, i, cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -217,9 +222,13 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 		 * Held on another CPU for a moment. If it has disabled migration it is narrowed to that CPU, of which the
 		 * core knows. Otherwise it is being switched out there: until that is over each BPF program of that CPU
 		 * disables its migration, and when it is over nothing follows. recheck_assignment() looks again.
+		 *
+		 * Written first, so that it does not outlive a decision that follows when the task is no longer held. Full
+		 * memory barrier: the mask was written before that decision.
 		 */
-		if (!may_run_on(queue, cpu))
-			cpu_at(cpu)->refused = i;
+		__sync_lock_test_and_set(&cpu_at(cpu)->refused, i);
+		if (may_run_on(queue, cpu))
+			cpu_at(cpu)->refused = 0;
 	}
 	return false;
 }
@@ -274,6 +283,20 @@ static __always_inline void on_abandoned(s32 cpu)
 	cpu_at(cpu)->since = 0;
 	cpu_at(cpu)->current = 0;
 	core_unlock();
+}
+
+/*
+ * @p, which @cpu has as the task @i, is none any more, and goes on as ordinary work.
+ *
+ * Context: dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
+ */
+SW_FN int on_dismissed_stop(struct task_struct *p __arg_trusted, u32 i, s32 cpu)
+{
+	if (known_number(p) == i)
+		on_stop(i, cpu, true);
+	else
+		on_abandoned(cpu);
+	return 0;
 }
 
 /*
