@@ -222,11 +222,12 @@ static __always_inline int probe_records(struct sw_tick *a)
  * The agent is going to sleep, and looks at the ring once more after this; or it is awake and need not
  * be woken.
  *
- * Context: task context, no locks held (BPF_PROG_RUN). The agent reads the ring once more after it; see emit_for_agent().
+ * Context: task context, no locks held (BPF_PROG_RUN). Full memory barrier: the agent reads the ring once more after it; pairs
+ * with emit_for_agent().
  */
 static __always_inline int set_sleeping(struct sw_tick *a)
 {
-	WRITE_ONCE(agent_sleeps, a->next);
+	__sync_lock_test_and_set(&agent_sleeps, (u32)a->next);
 	return 0;
 }
 

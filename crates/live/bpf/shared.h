@@ -48,7 +48,7 @@ enum sw_event_kind {
 	SW_E_DISPATCHED,	/* the CPU has looked for what to run; value: how long that took, ns */
 	SW_E_DECIDED,		/* by the agent; value: ns from the event to the agent, and in the upper half to the decision */
 	SW_E_CONCLUDED,		/* by the agent: all slots are filled */
-	SW_E_PROBE,		/* nothing: to measure what an event costs */
+	SW_E_PROBE,		/* nothing: to measure what an event costs, or only to wake the agent */
 	SW_E_RAN,		/* the task has run for so long and goes on; value: ns, not in any SW_E_STOPPED */
 	SW_E_TRIGGERED,		/* another task triggers it; value: see enum sw_trigger_value */
 	SW_E_LOCKED,		/* the task holds a mutex; value: its number, as of the next three */

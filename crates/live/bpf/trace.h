@@ -72,13 +72,19 @@ static __always_inline void emit_event(u32 kind, u64 at, u32 task, u32 cpu, u64 
 u32 agent_sleeps;
 
 /*
- * An event that an agent decides on.
+ * An event that an agent decides on. If the agent has gone to sleep meanwhile, without having seen the event, another one
+ * wakes it, which says nothing.
  *
  * Context: as emit_with().
  */
 static __always_inline void emit_for_agent(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
-	emit_with(READ_ONCE(agent_sleeps) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+	bool sleeps = READ_ONCE(agent_sleeps);
+
+	emit_with(sleeps ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+	/* bpf_ringbuf_submit() is a full memory barrier; pairs with set_sleeping(). */
+	if (!sleeps && READ_ONCE(agent_sleeps))
+		emit_with(BPF_RB_FORCE_WAKEUP, SW_E_PROBE, at, 0, SW_NO_CPU, 0);
 }
 
 /*
