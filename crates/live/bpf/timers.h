@@ -204,15 +204,32 @@ SW_FN s64 check_budget(u32 cpu)
 }
 
 /*
+ * check_budget(), and the timer of @cpu again. If @cpu has begun to run a task meanwhile, that has set the timer for itself, and
+ * this may have replaced it: looks again.
+ *
+ * Context: timer. Takes the core's lock.
+ */
+static __always_inline void check_and_arm_budget(u32 cpu)
+{
+	u32 k;
+
+	bpf_for(k, 0, 8) {
+		u64 began = READ_ONCE(cpu_at(cpu)->began);
+
+		arm_budget(cpu, bpf_ktime_get_ns(), check_budget(cpu));
+		if (READ_ONCE(cpu_at(cpu)->began) == began)
+			break;
+	}
+}
+
+/*
  * The budget of what a CPU runs may be used up.
  *
  * Context: timer, interrupts on.
  */
 static int budget_ended(void *map, u32 *key, struct sw_timer *t)
 {
-	u32 cpu = *key;
-
-	arm_budget(cpu, bpf_ktime_get_ns(), check_budget(cpu));
+	check_and_arm_budget(*key);
 	return 0;
 }
 
@@ -288,7 +305,7 @@ static int background_due(void *map, u32 *key, struct sw_timer *t)
 		arm(RELEASES, release_all());
 	bpf_for(k, 0, cpu_count)
 		if (!agent_decides && READ_ONCE(cpu_at(k)->current))
-			arm_budget(k, now, check_budget(k));
+			check_and_arm_budget(k);
 	arm(BACKGROUND, serve_background());
 	return 0;
 }
