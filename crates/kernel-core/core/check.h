@@ -45,22 +45,34 @@ SW_IN sw_u32 sw_check_runners(struct sw_core *s)
 	return SW_SOUND;
 }
 
+/* Whether @i is in the heap that holds @t: of waiting tasks of one class, or of timers. */
+SW_IN sw_u32 sw_shares_heap(struct sw_core *s, const struct sw_task *t, sw_u32 i)
+{
+	const struct sw_task *other = sw_task(s, i);
+
+	if (i > SW_TASKS)
+		return 0;
+	if (sw_is_held(t))
+		return sw_is_held(other);
+	return other->state == SW_READY && !other->on && other->class == t->class;
+}
+
 /* Whether the links around @i are those of a leftist heap with this root. */
 SW_IN sw_u32 sw_check_node(struct sw_core *s, sw_u32 i, sw_u32 root)
 {
 	const struct sw_task *t = sw_task(s, i), *above = sw_task(s, t->parent);
 	sw_u32 lower = sw_depth(s, t->lower), upper = sw_depth(s, t->upper);
 
-	if (lower < upper || t->depth != upper + 1 || t->lower > SW_TASKS || t->upper > SW_TASKS)
+	if (lower < upper || t->depth != upper + 1)
 		return 0;
-	if (t->lower && (t->lower == t->upper || sw_task(s, t->lower)->parent != i))
+	if (t->lower && (t->lower == t->upper || !sw_shares_heap(s, t, t->lower) || sw_task(s, t->lower)->parent != i))
 		return 0;
-	if (t->upper && sw_task(s, t->upper)->parent != i)
+	if (t->upper && (!sw_shares_heap(s, t, t->upper) || sw_task(s, t->upper)->parent != i))
 		return 0;
 	if (!t->parent)
 		return i == root;
 	/* Each parent precedes its child: paths upwards have no cycle and end at the only root. */
-	return (above->lower == i || above->upper == i) && sw_precedes(s, t->parent, i);
+	return sw_shares_heap(s, t, t->parent) && (above->lower == i || above->upper == i) && sw_precedes(s, t->parent, i);
 }
 
 SW_IN sw_u32 sw_check_task(struct sw_core *s, sw_u32 i)
