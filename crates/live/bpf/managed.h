@@ -229,6 +229,9 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 		__sync_lock_test_and_set(&cpu_at(cpu)->refused, i);
 		if (may_run_on(queue, cpu))
 			cpu_at(cpu)->refused = 0;
+		/* It was queued when the agent had it assigned where it is held: see is_held_elsewhere(). */
+		else if (agent_decides)
+			requeue_misplaced(queue, 0);
 	}
 	return false;
 }
