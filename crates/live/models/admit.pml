@@ -2,7 +2,7 @@
 /*
  * A thread becomes a task, and ceases to be one, while it wakes up, goes to sleep, moves between CPUs, is preempted or ends.
  *
- * Whoever admits it reads fields of the kernel without a lock, and the callbacks of the thread read without one whether it is a
+ * Its admission reads fields of the kernel without a lock, and the callbacks of the thread read without one whether it is a
  * task. Checked: once both are done, the core has the thread for awake exactly if it is; a thread that is awake and takes part
  * runs as the task on the CPU that it is assigned to, and is charged; one that takes no part waits in no task's queue. One
  * thread, two CPUs.

@@ -110,7 +110,7 @@ inline cause()
 	a_cause = 1
 }
 
-/* The policy is told that the job is ready, or is no more. */
+/* For the policy the job is ready, or no more. */
 inline becomes(what)
 {
 	if

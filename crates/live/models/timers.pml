@@ -2,8 +2,8 @@
 /*
  * The timer of releases and replenishments, which several CPUs set without a lock: none is forgotten, however late it ends.
  *
- * Checked: whenever nothing is under way the timer ends when the first release is due, or before; at the end all has been released. Instants are 1 to 4; a task may also leave
- * before its release.
+ * Checked: whenever nothing is under way the timer ends when the first release is due, or before; at the end all has been
+ * released. Instants are 1 to 4; a task may also leave before its release.
  *
  * What stands for what, in crates/live/bpf/timers.h:
  *	earlier, arm	the functions of that name; commit_unlock_and_arm() calls both
