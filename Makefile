@@ -17,6 +17,8 @@
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues
 #   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
 #   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
+#   make models      check the models of what crosses the core's lock, with spin; a minute
+#   make fuzz-core   the core in C under sanitizers: reachable states, and random events for SECONDS=3600
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
 
@@ -31,7 +33,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: setup build install uninstall c install-c deb wheel demo test test-live test-long soak bench papers proofs lint man clean
+.PHONY: setup build install uninstall c install-c deb wheel demo test test-live test-long soak bench papers proofs models \
+  fuzz-core lint man clean
 
 setup:
 	@.ci/setup
@@ -75,7 +78,7 @@ test-live:
 	@.ci/test live
 
 test-long:
-	@.ci/setup --quiet
+	@.ci/setup --quiet models sanitizers
 	@SHIFTWORK_LONG=1 .ci/test
 
 SEED ?= 1
@@ -98,6 +101,16 @@ papers:
 
 proofs:
 	@.ci/proofs $(TARGET)
+
+models:
+	@.ci/setup --quiet models
+	@.ci/models $(TARGET)
+
+SECONDS ?= 3600
+
+fuzz-core:
+	@.ci/setup --quiet sanitizers
+	@.ci/core $(TARGET) $(SECONDS)
 
 lint:
 	@.ci/test lint
