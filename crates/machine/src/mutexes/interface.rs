@@ -39,7 +39,7 @@ impl Rank {
     }
 }
 
-/// A machine with jobs that lock mutexes: what [`Mutexes`] reads of it, and what it has to carry out, in this order.
+/// A machine with jobs that lock mutexes: what [`Mutexes`](super::Mutexes) reads of it, and what it has to carry out, in this order.
 pub trait MutexMachine {
     /// By what the task's job is scheduled now.
     fn rank(&self, task: TaskId) -> Rank;
