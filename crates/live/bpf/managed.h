@@ -293,13 +293,12 @@ static __always_inline void on_abandoned(s32 cpu)
  *
  * Context: dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
  */
-SW_FN int on_dismissed_stop(struct task_struct *p __arg_trusted, u32 i, s32 cpu)
+static __always_inline void on_dismissed_stop(struct task_struct *p, u32 i, s32 cpu)
 {
 	if (known_number(p) == i)
 		on_stop(i, cpu, true);
 	else
 		on_abandoned(cpu);
-	return 0;
 }
 
 /*

@@ -212,7 +212,7 @@ def test_other_threads_go_on_meanwhile() -> None:
     watcher = threading.Thread(target=watch)
     original = signal.getsignal(signal.SIGINT)
     watcher.start()
-    sw.simulate(busy(), "g-edf", "1s", jobs=False, schedule=False)
+    sw.simulate(busy(), "g-edf", "60s", jobs=False, schedule=False)
     over.set()
     watcher.join()
     assert signal.getsignal(signal.SIGINT) is original
