@@ -160,17 +160,19 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
             // Beside none of that protocol.
             Protocol::Fmlp => false,
         };
-        let least = if resource.protocol.is_non_preemptive() {
-            1
-        } else {
-            2
-        };
-        match cpus.len() >= least {
+        match matters(set, id) {
             true => is_bounded.then_some(true),
             false => Some(false),
         }
     });
     is_shared.collect()
+}
+
+/// Whether several tasks use the mutex, or one that is then not preempted.
+fn matters(set: &TaskSet, id: ResourceId) -> bool {
+    let users = set.tasks.iter().filter(|task| task.locks_one(id));
+    let is_kept = set.resources[id.index()].protocol.is_non_preemptive();
+    users.count() >= if is_kept { 1 } else { 2 }
 }
 
 /// Whether jobs on different CPUs never compete for one.

@@ -8,99 +8,29 @@
     reason = "a benchmark that cannot go on fails"
 )]
 
-use std::fs::File;
+mod fake_scheduler;
+
 use std::hint::black_box;
-use std::os::fd::{AsFd as _, BorrowedFd};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use shiftwork_client::{
     Admit, Answer, Call, Change, Dismiss, Error, Explain, GetStatus, Reservation, answer_bytes,
 };
-use shiftwork_daemon::backend::{Scheduler, SchedulerBackend};
 use shiftwork_daemon::config::Config;
 use shiftwork_daemon::daemon::{Daemon, Machine};
-use shiftwork_daemon::reservation::{self, Credentials, Denial, Thread};
+use shiftwork_daemon::reservation::{Credentials, Denial, Thread};
 use shiftwork_daemon::socket::{Peer, Service as _};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_daemon::threads::{ThreadDirectory, ThreadInfo};
-use shiftwork_live::standing::Observed;
-use shiftwork_live::{LiveError, PeerCredentials};
-use shiftwork_model::{CpuSet, Instant, RandomStream, Record, Share, Span, TaskId};
+use shiftwork_live::PeerCredentials;
+use shiftwork_model::{CpuSet, Instant, RandomStream, Span};
+
+use fake_scheduler::FakeScheduler;
 
 const TASKS: u32 = 1_023;
 const CPUS: usize = 64;
 /// Each has as many tasks as a user may have.
 const USERS: u32 = 16;
-
-/// A scheduler that does nothing.
-struct Idle(File);
-
-impl SchedulerBackend for Idle {
-    fn admit(&mut self, _: TaskId, _: &Thread, _: &reservation::Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn readmit(
-        &mut self,
-        _: TaskId,
-        _: &Thread,
-        _: &reservation::Reservation,
-    ) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        _: TaskId,
-        _: &Thread,
-        _: &reservation::Reservation,
-        _: &reservation::Reservation,
-    ) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn dismiss(&mut self, _: TaskId) {}
-}
-
-impl Scheduler for Idle {
-    fn observe(&mut self, _: TaskId, _: &Thread) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn stop_observing(&mut self, _: TaskId) {}
-
-    fn bind_self(&self, _: &CpuSet) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn set_reserve(&mut self, _: Share) {}
-
-    fn send_overrun_signal(&self, _: &Thread) {}
-
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
-        Ok(Vec::new())
-    }
-
-    fn take_observed(&mut self) -> Vec<Observed> {
-        Vec::new()
-    }
-
-    fn online(&self) -> Option<CpuSet> {
-        Some(CpuSet::first(CPUS))
-    }
-
-    fn events_lost(&self) -> u64 {
-        0
-    }
-
-    fn unloaded(&mut self) -> Option<String> {
-        None
-    }
-
-    fn events(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
 
 /// Threads of all numbers: that with the number `n` belongs to user `1000 + n mod 16`.
 struct Threads;
@@ -173,7 +103,7 @@ fn full(folder: &tempfile::TempDir) -> (Daemon, RandomStream, Instant) {
     let text = "own-share = 0\nrecord-files = 0\n[limits.user]\ntasks = 2000\nshare = 64.0\n\
                 [limits.cgroup]\ntasks = 2000\nshare = 64.0";
     let machine = Machine {
-        scheduler: Box::new(Idle(File::open("/dev/null").unwrap())),
+        scheduler: Box::new(FakeScheduler::new(CPUS).unwrap()),
         threads: Box::new(Threads),
         online: CpuSet::first(CPUS),
     };

@@ -53,6 +53,32 @@ pub trait SchedulerBackend {
     fn dismiss(&mut self, task: TaskId);
 }
 
+/// Accepts everything and does nothing, where it is only of interest what would be admitted.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptsAll;
+
+impl SchedulerBackend for AcceptsAll {
+    fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        _: TaskId,
+        _: &Thread,
+        _: &Reservation,
+        _: &Reservation,
+    ) -> Result<(), Denial> {
+        Ok(())
+    }
+
+    fn dismiss(&mut self, _: TaskId) {}
+}
+
 /// A scheduler with the events of its tasks and of observed threads.
 pub trait Scheduler: SchedulerBackend {
     /// Observes the thread, without a reservation, under the number `task`.

@@ -87,8 +87,7 @@ impl Protocol {
         matches!(self, Self::Fmlp)
     }
 
-    /// Whether a job gives up its CPU under no circumstances while it holds the mutex, so that it neither suspends itself then nor
-    /// waits for another one but by spinning.
+    /// Whether a job must not suspend itself while it holds the mutex, nor wait for another one but by spinning.
     pub const fn may_not_suspend(self) -> bool {
         self.is_non_preemptive() || self.boosts()
     }

@@ -4,7 +4,7 @@
 
 use shiftwork_model::{CpuId, ResourceId, Span, Task, TaskId, TaskSet};
 
-use super::{Holding, holdings, locked};
+use super::{Holding, holdings, locked, matters};
 
 /// The longest sections of a task.
 #[derive(Clone, Copy, Default)]
@@ -23,12 +23,7 @@ struct Longest {
 pub(super) fn blocking(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<Span>> {
     let all = (0..set.resources.len()).map(ResourceId::from_index);
     let boosts = |id: ResourceId| set.resources[id.index()].protocol.boosts();
-    let matters = |id: ResourceId| {
-        let users = set.tasks.iter().filter(|task| task.locks_one(id));
-        let is_kept = set.resources[id.index()].protocol.is_non_preemptive();
-        users.count() >= if is_kept { 1 } else { 2 }
-    };
-    if all.clone().any(|id| matters(id) && !boosts(id)) {
+    if all.clone().any(|id| matters(set, id) && !boosts(id)) {
         return None;
     }
     let mut nested = set.nested_locks().into_iter();

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use shiftwork_model::{CpuId, Protocol, ResourceId, TaskSet};
+use shiftwork_analysis::stand_ins::StandIns;
+use shiftwork_model::{
+    Affinity, CpuId, Phase, Protocol, Resource, ResourceId, Span, Task, TaskSet, Work,
+};
+use shiftwork_policy::registry;
 
 use crate::{Kind, no_phasing_refutes_what_is_shown, sections};
 
@@ -82,4 +86,69 @@ fn no_phasing_refutes_what_is_shown_of_boosting() {
         waits,
         added,
     });
+}
+
+/// Two tasks on different CPUs, which do the same, with two mutexes with FMLP+.
+fn pair(phases: &[Phase]) -> TaskSet {
+    let task = |cpu: usize| {
+        let bound = Affinity::pinned(CpuId::from_index(cpu));
+        let (cost, period) = (Span::from_ns(4), Span::from_ns(100));
+        let mut task = Task::periodic(&format!("t{cpu}"), cost, period, bound);
+        task.work = Work::Phases(phases.to_vec());
+        task
+    };
+    let mut set = TaskSet::new("", 2, vec![task(0), task(1)]);
+    let resource = |name: &str| Resource {
+        name: name.to_owned(),
+        protocol: Protocol::Fmlp,
+    };
+    set.resources = vec![resource("r0"), resource("r1")];
+    set
+}
+
+#[test]
+fn nothing_is_shown_where_the_proof_does_not_hold() {
+    let traits = registry::find("p-fp").unwrap().traits;
+    let is_known = |set: &TaskSet| matches!(StandIns::of(set, &traits), StandIns::Other(_));
+    let run = |ns| Phase::Run(Span::from_ns(ns));
+    let [a, b] = [0, 1].map(ResourceId::from_index);
+    let after = |first, second| {
+        [
+            Phase::Lock(a),
+            run(1),
+            Phase::Unlock(a),
+            first,
+            Phase::Lock(b),
+            second,
+            Phase::Unlock(b),
+        ]
+    };
+    let set = pair(&after(run(1), run(2)));
+    assert!(is_known(&set));
+    let nested = [
+        Phase::Lock(a),
+        run(1),
+        Phase::Lock(b),
+        run(3),
+        Phase::Unlock(b),
+        Phase::Unlock(a),
+    ];
+    assert!(!is_known(&pair(&nested)));
+    // What is executed for no time does not come after a lock.
+    assert!(!is_known(&pair(&after(run(3), run(0)))));
+    let mut unbound = set.clone();
+    unbound.tasks[1].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
+    assert!(!is_known(&unbound));
+    for protocol in [Protocol::Inheritance, Protocol::Spin] {
+        let mut other = set.clone();
+        other.resources[1].protocol = protocol;
+        assert!(!is_known(&other), "{protocol:?}");
+    }
+    // Of a mutex that a single task uses the protocol matters if its holder is not preempted.
+    for (protocol, may_be) in [(Protocol::Ceiling, true), (Protocol::NonPreemptive, false)] {
+        let mut own = set.clone();
+        own.resources[1].protocol = protocol;
+        own.tasks[1].work = Work::Phases(vec![Phase::Lock(a), run(4), Phase::Unlock(a)]);
+        assert_eq!(is_known(&own), may_be, "{protocol:?}");
+    }
 }

@@ -11,40 +11,15 @@ use shiftwork_analysis::admission::Guarantee;
 use shiftwork_client::{
     self as client, Admitted, Answer, Call, Changed, Dismissed, Error, OwnTask,
 };
-use shiftwork_daemon::backend::SchedulerBackend;
+use shiftwork_daemon::backend::AcceptsAll;
 use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::Config;
 use shiftwork_daemon::quotas::{Amount, Quota, Quotas};
-use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
+use shiftwork_daemon::reservation::{Denial, Owner, Reservation};
 use shiftwork_daemon::reservation_table::{ReservationTable, Rules};
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_daemon::threads;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Span, TaskId};
-
-/// Accepts everything and does nothing.
-struct NoBackend;
-
-impl SchedulerBackend for NoBackend {
-    fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        _: TaskId,
-        _: &Thread,
-        _: &Reservation,
-        _: &Reservation,
-    ) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn dismiss(&mut self, _: TaskId) {}
-}
 
 /// A call that the daemon received, and its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +58,7 @@ impl Service for TableService<'_> {
 
 impl TableService<'_> {
     fn answer(&mut self, peer: &Peer<'_>, call: &Call) -> Result<Answer, Denial> {
-        self.table.advance(now(), &mut NoBackend);
+        self.table.advance(now(), &mut AcceptsAll);
         match call {
             Call::Admit(request) => {
                 let found = threads::look_up(request.thread.or(peer.process).unwrap())?;
@@ -94,9 +69,13 @@ impl TableService<'_> {
                     cgroup: found.cgroup,
                 };
                 let wanted = self.wanted(&request.reservation);
-                let (task, guarantee) =
-                    self.table
-                        .admit(owner, found.thread, &request.name, wanted, &mut NoBackend)?;
+                let (task, guarantee) = self.table.admit(
+                    owner,
+                    found.thread,
+                    &request.name,
+                    wanted,
+                    &mut AcceptsAll,
+                )?;
                 Ok(Answer::Admit(Admitted {
                     task: task.index() as u32,
                     guarantee: guarantee.name().to_owned(),
@@ -105,14 +84,14 @@ impl TableService<'_> {
             Call::Change(request) => {
                 let task = TaskId::from_index(request.task as usize);
                 let wanted = self.wanted(&request.reservation);
-                let guarantee = self.table.change(task, wanted, &mut NoBackend)?;
+                let guarantee = self.table.change(task, wanted, &mut AcceptsAll)?;
                 Ok(Answer::Change(Changed {
                     guarantee: guarantee.name().to_owned(),
                 }))
             }
             Call::Dismiss(request) => {
                 let task = TaskId::from_index(request.task as usize);
-                self.table.dismiss(task, &mut NoBackend)?;
+                self.table.dismiss(task, &mut AcceptsAll)?;
                 Ok(Answer::Dismiss(Dismissed {}))
             }
             _ => Err(Denial::Broken("not implemented by this test".to_owned())),

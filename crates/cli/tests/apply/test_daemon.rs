@@ -1,7 +1,9 @@
 //! The daemon of these tests, and threads for it.
 
-use std::fs::{self, File};
-use std::os::fd::{AsFd as _, BorrowedFd};
+#[path = "../../../daemon/benches/fake_scheduler/mod.rs"]
+mod fake_scheduler;
+
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -12,86 +14,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 use shiftwork_client::calling_thread;
-use shiftwork_daemon::backend::{Scheduler, SchedulerBackend};
 use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::Config;
 use shiftwork_daemon::daemon::{Daemon, Machine};
-use shiftwork_daemon::reservation::{Denial, Reservation, Thread};
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_daemon::threads::Proc;
-use shiftwork_live::LiveError;
-use shiftwork_live::standing::Observed;
-use shiftwork_model::{CpuSet, Record, Share, TaskId};
+use shiftwork_model::CpuSet;
 use tempfile::TempDir;
 
-/// A scheduler that accepts everything, and of which nothing is heard.
-struct PaperScheduler {
-    /// Never readable.
-    events: File,
-}
-
-impl SchedulerBackend for PaperScheduler {
-    fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        _: TaskId,
-        _: &Thread,
-        _: &Reservation,
-        _: &Reservation,
-    ) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn dismiss(&mut self, _: TaskId) {}
-}
-
-impl Scheduler for PaperScheduler {
-    fn observe(&mut self, _: TaskId, _: &Thread) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn stop_observing(&mut self, _: TaskId) {}
-
-    fn bind_self(&self, _: &CpuSet) -> Result<(), LiveError> {
-        Ok(())
-    }
-
-    fn set_reserve(&mut self, _: Share) {}
-
-    fn send_overrun_signal(&self, _: &Thread) {}
-
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
-        Ok(Vec::new())
-    }
-
-    fn take_observed(&mut self) -> Vec<Observed> {
-        Vec::new()
-    }
-
-    fn online(&self) -> Option<CpuSet> {
-        Some(CpuSet::first(4))
-    }
-
-    fn events_lost(&self) -> u64 {
-        0
-    }
-
-    fn unloaded(&mut self) -> Option<String> {
-        None
-    }
-
-    fn events(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
-    }
-}
+use fake_scheduler::FakeScheduler;
 
 /// A daemon for the CPUs 0 to 3 that serves until it is dropped, and a folder for files.
 pub struct TestDaemon {
@@ -167,9 +99,7 @@ fn serve(folder: &Path, stop: &AtomicBool, ready: &Sender<()>) {
     let limits = SocketLimits::default();
     let mut server = Server::bind(&folder.join("socket"), access, limits).unwrap();
     let machine = Machine {
-        scheduler: Box::new(PaperScheduler {
-            events: File::open("/dev/null").unwrap(),
-        }),
+        scheduler: Box::new(FakeScheduler::new(4).unwrap()),
         threads: Box::new(Proc),
         online: CpuSet::first(4),
     };

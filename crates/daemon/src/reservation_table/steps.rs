@@ -9,7 +9,7 @@ use shiftwork_analysis::admission::Guarantee;
 use shiftwork_model::{Span, TaskId};
 
 use super::{ReservationTable, ReservedTask, TaskNotice};
-use crate::backend::SchedulerBackend;
+use crate::backend::{AcceptsAll, SchedulerBackend};
 use crate::reservation::{Denial, Owner, Reservation, Thread};
 
 /// Longer than anything counts that has ended or changed.
@@ -73,7 +73,7 @@ impl ReservationTable {
         let mut trial = self.clone();
         let mut done = Vec::new();
         for step in steps {
-            match trial.carry_out(step, &mut Unchecked) {
+            match trial.carry_out(step, &mut AcceptsAll) {
                 Ok(it) => done.push(it),
                 Err(denial) => {
                     let failed = Failed {
@@ -93,8 +93,8 @@ impl ReservationTable {
         let mut trial = self.clone();
         steps.iter().all(|step| {
             let settled = trial.now + SETTLED;
-            trial.advance(settled, &mut Unchecked);
-            trial.carry_out(step, &mut Unchecked).is_ok()
+            trial.advance(settled, &mut AcceptsAll);
+            trial.carry_out(step, &mut AcceptsAll).is_ok()
         })
     }
 
@@ -203,29 +203,4 @@ impl ReservationTable {
         }
         self.restore(before.clone(), backend)
     }
-}
-
-/// A scheduler that accepts everything.
-struct Unchecked;
-
-impl SchedulerBackend for Unchecked {
-    fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        _: TaskId,
-        _: &Thread,
-        _: &Reservation,
-        _: &Reservation,
-    ) -> Result<(), Denial> {
-        Ok(())
-    }
-
-    fn dismiss(&mut self, _: TaskId) {}
 }
