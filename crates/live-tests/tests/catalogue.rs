@@ -180,6 +180,9 @@ tests! {
         record::record_names_what_led_to_a_miss within 120,
         record::record_names_the_time_without_agent within 120,
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
+        standing::groups::control_groups_share_a_cpu_by_their_weights,
+        standing::groups::limits_of_control_groups_are_kept,
+        standing::groups::threads_of_a_group_at_its_limit_are_served within 120,
     }
     Reactions {
         latency::run_reacts_in_microseconds_under_edf,

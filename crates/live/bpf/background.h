@@ -149,6 +149,13 @@ SW_FN u64 serve_background(void)
 		requeue_all_misplaced();
 	requeue_killed();
 	kick_waiting_cpus();
+	survey_groups(now);
+	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_LIMITED) > 0) {
+		u64 limited = release_limited(now);
+
+		if (limited < next)
+			next = limited;
+	}
 	if (!reserve_ns)
 		return next;
 	shared = has_starved(&shared_starvation, SW_QUEUE_OF_ALL, now);

@@ -154,7 +154,7 @@ static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32
 static __always_inline void requeue_thread(struct task_struct *p, u32 i)
 {
 	if (!requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) && !requeue_misplaced(SW_QUEUE_OF_ALL, p->pid) &&
-	    !requeue_misplaced(SW_QUEUE_OF_EXCESS, p->pid))
+	    !requeue_misplaced(SW_QUEUE_OF_EXCESS, p->pid) && !requeue_misplaced(SW_QUEUE_OF_LIMITED, p->pid))
 		requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 

@@ -35,6 +35,8 @@ struct sw_cpu {
 	u64 ordinary_max;	/* the most that the second may be */
 	u64 ordinary_ran;	/* for how long that had run before, ns */
 	u64 ordinary_inverse;	/* of its weight, see inverse_of() */
+	u64 ordinary_slice;	/* for how long it may run at once, ns */
+	u64 ordinary_charged;	/* for how long that had run when its control groups were last charged, ns */
 	u32 ordinary_stopped;	/* thread that is preempted and about to be queued by that time; 0: none */
 	u32 ordinary_yields;	/* it has called sched_yield(), and is to let others run */
 	u32 current;		/* managed task that it runs */

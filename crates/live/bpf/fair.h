@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The order of ordinary work: by virtual time. That of a thread grows by the time that it runs, divided by its weight,
- * which follows from its nice value; the thread that has had least is next. The clock of a queue is the virtual time at
+ * which follows from its nice value and its control group (groups.h); the thread that has had least is next. The clock of a queue is the virtual time at
  * which the last of its threads began to run. What a thread has had before it came to a queue, or while it slept, counts for no
  * more than a slice before that clock, so that a thread that mostly sleeps runs at once, and none can save time; nor
  * for more than SW_AHEAD_MAX after it, and less where many wait: none waits for more than some seconds, far from
- * the kernel's watchdog, whatever the weights. For the same end nice values below -10 count as -10.
+ * the kernel's watchdog, whatever the weights. For the same end no thread has more weight than nice -10 gives.
  */
 #ifndef SW_FAIR_H
 #define SW_FAIR_H
 
-#include "excess.h"
+#include "groups.h"
 
 /* The queues of ordinary work, see queues.h. */
 #define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
 #define SW_QUEUE_OF_ALL		0x30000ULL
 
-/* Time slice of ordinary work, ns; that of a thread with less than the default weight is in proportion, and at least the second. */
+/* Queue of ordinary work that waits for its control group's next period, in the order of these instants. */
+#define SW_QUEUE_OF_LIMITED	0x50000ULL
+
+/* Time slice of ordinary work, ns; that of a thread with less than the default weight is shorter, and at least the second. */
 #define SW_SLICE	5000000ULL
 #define SW_SLICE_MIN	500000ULL
+/* What a slice counts for at most where it may be so short, ns: half of what a thread may be ahead. */
+#define SW_SLICE_COUNTS_MAX	25000000ULL
 /* A thread that wakes up and has had less than this less, ns, lets the one that runs go on. */
 #define SW_PREEMPTION_LAG	500000ULL
-/* Weights of nice values 0 and -10. */
-#define SW_WEIGHT_DEFAULT	100
-#define SW_WEIGHT_MAX		932
-/* Bits after the point of an inverse weight. */
-#define SW_INVERSE_SHIFT	16
 /* How far a thread is at most after the clock of its queue, ns, and the sum of that over all that wait. */
 #define SW_AHEAD_MAX		50000000ULL
 #define SW_AHEAD_SUM_MAX	500000000ULL
@@ -67,17 +67,18 @@ static __always_inline u64 *clock_of(u64 queue)
 }
 
 /*
- * How far a thread may be after the clock of this queue.
+ * How far a thread may be after the clock of this queue. One in a control group may weigh next to nothing; how long it waits does
+ * not depend on how many do, but on the weights of all.
  *
- * Context: any.
+ * Context: any in which @p is trusted.
  */
-static __always_inline u64 ahead_max(u64 queue)
+static __always_inline u64 ahead_max(struct task_struct *p, u64 queue)
 {
-	s32 waiting = scx_bpf_dsq_nr_queued(queue);
-	u64 most;
+	bool in_group = group_of(p);
+	s64 waiting = in_group ? READ_ONCE(crowd) : scx_bpf_dsq_nr_queued(queue);
+	u64 most = SW_AHEAD_SUM_MAX / (waiting > 0 ? waiting + 1 : 1);
 
-	most = SW_AHEAD_SUM_MAX / (waiting > 0 ? waiting + 1 : 1);
-	if (most > SW_AHEAD_MAX)
+	if (!in_group && most > SW_AHEAD_MAX)
 		return SW_AHEAD_MAX;
 	return most < SW_SLICE ? SW_SLICE : most;
 }
@@ -96,7 +97,7 @@ static __always_inline u64 virtual_time(struct task_struct *p, u64 queue)
 		return clock - SW_SLICE;
 	if (ahead <= (s64)SW_SLICE)
 		return own;
-	most = ahead_max(queue);
+	most = ahead_max(p, queue);
 	return ahead > (s64)most ? clock + most : own;
 }
 
@@ -115,14 +116,16 @@ static __always_inline u32 weight_of(struct task_struct *p)
 }
 
 /*
- * For how long the thread may run at once, ns.
+ * For how long the thread may run at once, ns. @inverse: see inverse_of().
  *
  * Context: as weight_of().
  */
-static __always_inline u64 slice_of(struct task_struct *p)
+static __always_inline u64 slice_of(struct task_struct *p, u64 inverse)
 {
-	u64 slice = SW_SLICE * weight_of(p) / SW_WEIGHT_DEFAULT;
+	u64 slice = SW_SLICE * weight_of(p) / SW_WEIGHT_DEFAULT, most = (SW_SLICE_COUNTS_MAX << SW_INVERSE_SHIFT) / inverse;
 
+	if (slice > most)
+		slice = most;
 	if (slice > SW_SLICE)
 		return SW_SLICE;
 	return slice > SW_SLICE_MIN ? slice : SW_SLICE_MIN;
@@ -142,11 +145,16 @@ static __always_inline u64 weighted(u64 ran, u64 inverse)
  * The default weight by the weight of the thread, as a binary fraction: where a thread stops, a task may wait for the CPU, and
  * a division takes long.
  *
- * Context: as weight_of().
+ * Context: as weight_of(), run queue's lock of @p held.
  */
 static __always_inline u64 inverse_of(struct task_struct *p)
 {
-	return ((u64)SW_WEIGHT_DEFAULT << SW_INVERSE_SHIFT) / weight_of(p);
+	u64 inverse = ((u64)SW_WEIGHT_DEFAULT << SW_INVERSE_SHIFT) / weight_of(p);
+
+	if (!group_of(p))
+		return inverse;
+	inverse = walk_groups(p, 0, inverse);
+	return inverse > SW_INVERSE_MIN ? inverse : SW_INVERSE_MIN;
 }
 
 /*
@@ -164,13 +172,32 @@ SW_FN int on_ordinary_start(struct task_struct *p __arg_trusted, u32 cpu)
 	if (c->ordinary_lag > 0)
 		WRITE_ONCE(*clock, own);
 	c->ordinary_inverse = inverse_of(p);
+	c->ordinary_slice = slice_of(p, c->ordinary_inverse);
 	/* Only the time of light threads runs so fast that a slice may be too long where many wait. */
-	c->ordinary_max = *clock + (c->ordinary_inverse > 1 << SW_INVERSE_SHIFT ? ahead_max(queue) : SW_AHEAD_MAX);
+	c->ordinary_max = *clock + (c->ordinary_inverse > 1 << SW_INVERSE_SHIFT ? ahead_max(p, queue) : SW_AHEAD_MAX);
 	c->ordinary_ran = p->se.sum_exec_runtime;
+	c->ordinary_charged = c->ordinary_ran;
 	c->ordinary_stopped = 0;
 	c->ordinary_yields = 0;
 	WRITE_ONCE(c->ordinary_since, scx_bpf_now());
 	return 0;
+}
+
+/*
+ * Charges the thread's control groups with what it has run since that was done last. Returns until when they allow no more; 0: they do.
+ *
+ * Context: stopping() or dispatch() of @cpu, its run queue's lock held.
+ */
+static __always_inline u64 charge_ordinary(struct task_struct *p, u32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 ran = p->se.sum_exec_runtime;
+
+	if (!has_limit(group_of(p)) || !c->ordinary_since)
+		return 0;
+	ran -= c->ordinary_charged;
+	c->ordinary_charged += ran;
+	return charge_groups(p, ran);
 }
 
 /*
@@ -186,6 +213,7 @@ static __always_inline void on_ordinary_stop(struct task_struct *p, u32 cpu, boo
 
 	if (!c->ordinary_since)
 		return;
+	charge_ordinary(p, cpu);
 	WRITE_ONCE(c->ordinary_since, 0);
 	own = c->ordinary_time + weighted(p->se.sum_exec_runtime - c->ordinary_ran, c->ordinary_inverse);
 	if ((s64)(own - c->ordinary_max) > 0)

@@ -69,6 +69,7 @@ void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 {
 	u32 number = 0;
+	bool limited;
 
 	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
 		prev = NULL;
@@ -76,7 +77,8 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		number = number_of(prev);
 	if (pull_assigned(cpu, prev, number))
 		return true;
-	if (!(prev && !number && goes_on(cpu)) && pull_background(cpu))
+	limited = prev && !number && !is_dying(prev) && charge_ordinary(prev, cpu);
+	if (!(prev && !number && !limited && goes_on(cpu)) && pull_background(cpu))
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and @prev is not ordinary work that goes on. */
@@ -84,7 +86,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		if (pull_assigned(cpu, prev, number))
 			return true;
 	}
-	if (prev && (!number || is_excess(prev, number))) {
+	if (prev && !limited && (!number || is_excess(prev, number))) {
 		u32 current = READ_ONCE(cpu_at(cpu)->current);
 
 		/* It ran as a task until now, and goes on without a callback. */
@@ -97,7 +99,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		}
 		on_ordinary_stop(prev, cpu, false);
 		on_ordinary_start(prev, cpu);
-		scx_bpf_task_set_slice(prev, slice_of(prev));
+		scx_bpf_task_set_slice(prev, cpu_at(cpu)->ordinary_slice);
 	}
 	/* No callback follows if @prev goes on, or if the CPU idles. */
 	recheck_assignment(cpu);
@@ -133,6 +135,7 @@ void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 {
 	u32 i = number_of(p);
 
+	change_load(p, true);
 	if (i)
 		on_wakeup(p, i);
 	else if (flags & SCX_ENQ_WAKEUP)
@@ -158,8 +161,11 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	on_ordinary_start(p, cpu);
 	on_observed_start(p);
 	/* That of a light thread is shorter. If it was a managed task when it was moved here, it has no end. */
-	if (p->scx.slice > slice_of(p))
-		scx_bpf_task_set_slice(p, slice_of(p));
+	if (p->scx.slice > cpu_at(cpu)->ordinary_slice)
+		scx_bpf_task_set_slice(p, cpu_at(cpu)->ordinary_slice);
+	/* Its group may have used up all since it was queued. */
+	if (!i && limited_until(p))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	/* It may have had the CPU all the time and be ordinary work again. */
 	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
 		cpu_event(cpu, SW_WHY_TAKEN, false);
@@ -196,6 +202,7 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 {
 	u32 i = number_of(p);
 
+	change_load(p, false);
 	/* A change of its affinity takes a task off the queues too, and it is runnable all the time. */
 	if (!(flags & SCX_DEQ_SLEEP))
 		return;
@@ -310,7 +317,7 @@ static __always_inline void set_offline(u32 cpu, bool offline)
 		__sync_fetch_and_and(&cpus_offline, ~sw_bit(cpu));
 	cpu_event(cpu, SW_WHY_OFFLINE, offline);
 	WRITE_ONCE(requeues_due, 2);
-	arm(BACKGROUND, bpf_ktime_get_ns());
+	arm(SW_TIMER_BACKGROUND, bpf_ktime_get_ns());
 }
 
 /*
@@ -419,8 +426,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 	error = scx_bpf_create_dsq(SW_QUEUE_OF_EXCESS, -1);
 	if (error)
 		return error;
+	error = scx_bpf_create_dsq(SW_QUEUE_OF_LIMITED, -1);
+	if (error)
+		return error;
 	start_timers(cpu_count);
-	arm(BACKGROUND, bpf_ktime_get_ns() + SW_CHECK_INTERVAL);
+	arm(SW_TIMER_BACKGROUND, bpf_ktime_get_ns() + SW_CHECK_INTERVAL);
 	return 0;
 }
 

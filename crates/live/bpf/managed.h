@@ -86,10 +86,10 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 	}
 	changed = on_wakeup_locked(now, i, scx_bpf_task_cpu(p));
 	on = sw_task(&core, i)->on;
-	release = earlier(RELEASES, sw_next_replenishment(&core));
+	release = earlier(SW_TIMER_RELEASES, sw_next_replenishment(&core));
 	/* Its own CPU is kicked when it is queued, which comes next. */
 	commit_here(now, changed, on ? sw_bit(on - 1) : 0);
-	arm(RELEASES, release);
+	arm(SW_TIMER_RELEASES, release);
 }
 
 /*

@@ -19,8 +19,6 @@
 /* Throttled tasks that go on as ordinary work. */
 #define SW_QUEUE_OF_EXCESS	0x40000ULL
 
-/* CPUs of the machine. */
-const volatile u32 cpu_count = 1;
 /* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
 u64 cpus_offline;
 /* How often all queues are still to be checked: at once after a change, and once more when all callbacks that began before are over. */
@@ -77,6 +75,8 @@ static __always_inline u64 queue_for(struct task_struct *p, u32 i, s32 cpu)
 		return SCX_DSQ_LOCAL_ON | cpu;
 	if (i && !has_no_cpu(i) && !is_held_elsewhere(p, i))
 		return is_excess(p, i) ? SW_QUEUE_OF_EXCESS : SW_QUEUE_OF_TASK(i);
+	if (!i && limited_until(p))
+		return SW_QUEUE_OF_LIMITED;
 	return ordinary_queue(p, cpu);
 }
 
@@ -159,6 +159,34 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
+/* When the first of those that wait for a period of their control groups may go on. */
+u64 limited_next = SW_NEVER;
+
+/* Timers of the machine, see timers.h. */
+enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND };
+
+int arm(u32 which, u64 at);
+
+/*
+ * Ordinary work, which its control groups allow no more for now, waits in the queue for that.
+ *
+ * Context: as enqueue().
+ */
+static __always_inline void wait_for_period(struct task_struct *p, s32 cpu, u64 flags)
+{
+	u64 until = limited_until(p);
+
+	/* A period that has just begun. */
+	if (!until)
+		until = bpf_ktime_get_ns();
+	take_stopped(p, cpu);
+	scx_bpf_dsq_insert_vtime(p, SW_QUEUE_OF_LIMITED, SW_SLICE, until, flags);
+	if (until >= READ_ONCE(limited_next))
+		return;
+	WRITE_ONCE(limited_next, until);
+	arm(SW_TIMER_BACKGROUND, until);
+}
+
 /*
  * ops.enqueue(): @p waits, as the task @i if that is not 0.
  *
@@ -179,6 +207,9 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 	if (i && queue == SW_QUEUE_OF_TASK(i)) {
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
+	} else if (queue == SW_QUEUE_OF_LIMITED) {
+		wait_for_period(p, cpu, flags);
+		return;
 	} else if (queue == SW_QUEUE_OF_EXCESS) {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
 		if (take_stopped(p, cpu))
@@ -219,7 +250,8 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 			continue;
 		i = number_of(p);
 		to = queue_for(p, i, scx_bpf_task_cpu(p));
-		if (to == queue)
+		/* What its control group no longer allows is stopped as soon as it runs. */
+		if (to == queue || to == SW_QUEUE_OF_LIMITED)
 			continue;
 		own = i && to == SW_QUEUE_OF_TASK(i);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, own ? SCX_SLICE_INF : SW_SLICE);
@@ -259,6 +291,63 @@ static __always_inline void requeue_all_misplaced(void)
 			requeue_misplaced(SW_QUEUE_OF_CPU(k), 0);
 	requeue_misplaced(SW_QUEUE_OF_ALL, 0);
 	requeue_misplaced(SW_QUEUE_OF_EXCESS, 0);
+	requeue_misplaced(SW_QUEUE_OF_LIMITED, 0);
+}
+
+/* So many of those whose period has begun are queued at a time, in an interrupt; the rest after this, ns. */
+#define SW_RELEASED_MAX 64
+#define SW_RELEASE_INTERVAL 100000ULL
+/* How many were, by this call: the verifier follows a loop in which it knows a number once for each. */
+u32 released;
+
+/*
+ * Queues ordinary work that waited for a period of its control groups, as what has had as much as others. Returns when to come back.
+ *
+ * Context: timer or tick(), no locks held.
+ */
+SW_FN u64 release_limited(u64 now)
+{
+	u64 next = SW_NEVER;
+	struct task_struct *p;
+	bool misplaced = false;
+
+	WRITE_ONCE(released, 0);
+	WRITE_ONCE(limited_next, SW_NEVER);
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, SW_QUEUE_OF_LIMITED, 0) {
+		u64 until = p->scx.dsq_vtime, to;
+		u32 i;
+
+		if (until > now || READ_ONCE(released) >= SW_RELEASED_MAX) {
+			next = until > now ? until : now + SW_RELEASE_INTERVAL;
+			break;
+		}
+		WRITE_ONCE(released, READ_ONCE(released) + 1);
+		i = number_of(p);
+		to = queue_for(p, i, scx_bpf_task_cpu(p));
+		if (to == SW_QUEUE_OF_LIMITED) {
+			until = limited_until(p);
+			if (until < next)
+				next = until;
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, until);
+			scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0);
+			continue;
+		}
+		if (!is_by_virtual_time(to)) {
+			misplaced = true;
+			continue;
+		}
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SW_SLICE);
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, READ_ONCE(*clock_of(to)));
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
+			kick_cpu_for(p, i, to, false);
+	}
+	bpf_rcu_read_unlock();
+	if (misplaced)
+		requeue_misplaced(SW_QUEUE_OF_LIMITED, 0);
+	if (next < READ_ONCE(limited_next))
+		WRITE_ONCE(limited_next, next);
+	return next;
 }
 
 /*

@@ -32,7 +32,6 @@ struct {
 	__type(value, struct sw_timer);
 } timers SEC(".maps");
 
-enum { RELEASES, BACKGROUND };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -136,10 +135,10 @@ SW_FN int arm(u32 which, u64 at)
  */
 static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 except)
 {
-	u64 release = earlier(RELEASES, sw_next_replenishment(&core));
+	u64 release = earlier(SW_TIMER_RELEASES, sw_next_replenishment(&core));
 
 	commit_and_unlock(now, changed, except);
-	arm(RELEASES, release);
+	arm(SW_TIMER_RELEASES, release);
 }
 
 /*
@@ -255,7 +254,7 @@ static __always_inline u64 release_next(u64 *at)
 		changed = 0;
 	}
 	next = sw_next_replenishment(&core);
-	armed[RELEASES] = next;
+	armed[SW_TIMER_RELEASES] = next;
 	commit_and_unlock(*at, changed, 0);
 	kick_excess(i);
 	bpf_local_irq_restore(&flags);
@@ -287,7 +286,7 @@ static __always_inline u64 release_all(void)
  */
 static int releases_due(void *map, u32 *key, struct sw_timer *t)
 {
-	arm(RELEASES, release_all());
+	arm(SW_TIMER_RELEASES, release_all());
 	return 0;
 }
 
@@ -301,12 +300,12 @@ static int background_due(void *map, u32 *key, struct sw_timer *t)
 	u64 now = bpf_ktime_get_ns();
 	u32 k;
 
-	if (READ_ONCE(armed[RELEASES]) < now)
-		arm(RELEASES, release_all());
+	if (READ_ONCE(armed[SW_TIMER_RELEASES]) < now)
+		arm(SW_TIMER_RELEASES, release_all());
 	bpf_for(k, 0, cpu_count)
 		if (!agent_decides && READ_ONCE(cpu_at(k)->current))
 			check_and_arm_budget(k);
-	arm(BACKGROUND, serve_background());
+	arm(SW_TIMER_BACKGROUND, serve_background());
 	return 0;
 }
 
@@ -330,13 +329,13 @@ static __always_inline void start_timers(u32 cpu_count)
 		bpf_timer_init(&t->timer, &budget_timers, CLOCK_MONOTONIC);
 		bpf_timer_set_callback(&t->timer, budget_ended);
 	}
-	which = RELEASES;
+	which = SW_TIMER_RELEASES;
 	t = bpf_map_lookup_elem(&timers, &which);
 	if (t) {
 		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);
 		bpf_timer_set_callback(&t->timer, releases_due);
 	}
-	which = BACKGROUND;
+	which = SW_TIMER_BACKGROUND;
 	t = bpf_map_lookup_elem(&timers, &which);
 	if (t) {
 		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);

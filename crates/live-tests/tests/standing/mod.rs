@@ -4,6 +4,7 @@
 pub mod coinciding;
 pub mod cpus;
 pub mod excess;
+pub mod groups;
 pub mod holder;
 pub mod observed;
 pub mod ordinary;

@@ -11,7 +11,7 @@ use super::worker::{Doing, Worker};
 use crate::faults::{goes_on, processor_time};
 
 /// Threads that compute all the time, bound to these CPUs, with these nice values.
-fn hogs(stage: &Stage, cpus: u64, nice: &[i32]) -> Result<Vec<Worker>, String> {
+pub fn hogs(stage: &Stage, cpus: u64, nice: &[i32]) -> Result<Vec<Worker>, String> {
     let hog = |&nice: &i32| {
         let worker = Worker::start(Doing::Hogs);
         let bound = stage.standing.bind(worker.id, &CpuSet::from_bits(cpus));
