@@ -4,6 +4,7 @@
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
 mod boosted;
+mod mpcp;
 
 use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
@@ -24,16 +25,18 @@ struct Holding {
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
 /// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
 /// itself, no change is timed, and no tasks wait for each other for ever. Tasks that spin for a mutex may be bound to
-/// different CPUs, and it is not nested; so may those that share mutexes with FMLP+, if all that matter have that protocol.
+/// different CPUs, and it is not nested; so may those that share mutexes with FMLP+ or MPCP, if all that matter have that protocol,
+/// but for ceilings beside MPCP.
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin, or of tasks
-/// with FMLP+.
+/// with FMLP+. With MPCP responses are found together, in a bounded number of steps.
 ///
 /// # Source
 /// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
 /// multi-processor systems-on-a-chip", RTSS 2001. Of FMLP+: B. Brandenburg, "Scheduling and locking in multiprocessor real-time
-/// operating systems", PhD thesis, UNC Chapel Hill 2011.
+/// operating systems", PhD thesis, UNC Chapel Hill 2011. Of MPCP: K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task
+/// scheduling, allocation and synchronization on multiprocessors", RTSS 2009, where waiting counts as computing.
 pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let is_ranked = is_edf(policy) || is_fp(policy);
     if !is_ranked || !policy.is_greedy() || !is_each_cpu_alone(set, policy) {
@@ -45,16 +48,14 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     if set.tasks.iter().any(locks_at_the_end) {
         return None;
     }
-    let boosts = |phase: &Phase| match phase {
-        Phase::Lock(id) => set.resources[id.index()].protocol.boosts(),
-        _ => false,
-    };
-    if set
-        .tasks
-        .iter()
-        .any(|task| task.phases().iter().any(boosts))
-    {
+    if locks_one_of(set, Protocol::Fmlp) {
         return boosted::blocking(set, &levels(set, policy), is_edf(policy));
+    }
+    if locks_one_of(set, Protocol::Mpcp) {
+        let levels = levels(set, policy);
+        return is_fp(policy)
+            .then(|| mpcp::blocking(set, &levels))
+            .flatten();
     }
     let shared = shared(set)?;
     let sections = Sections::new(set, &shared)?;
@@ -122,6 +123,20 @@ fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
     })
 }
 
+/// Whether a task locks a mutex with this protocol.
+fn locks_one_of(set: &TaskSet, protocol: Protocol) -> bool {
+    let mut tasks = set.tasks.iter();
+    tasks.any(|task| locked(task).any(|id| set.resources[id.index()].protocol == protocol))
+}
+
+/// Whether all tasks that use the mutex are bound to the same CPU.
+fn is_local(set: &TaskSet, id: ResourceId) -> bool {
+    let mut users = set.tasks.iter().filter(|task| task.locks_one(id));
+    let mut cpus = users.by_ref().map(Task::only_cpu);
+    let first = cpus.next().flatten();
+    first.is_some() && cpus.all(|cpu| cpu == first)
+}
+
 /// Whether a job locks a mutex when it has executed all. More urgent jobs may then delay its completion though nothing is
 /// left to execute, which no test counts.
 fn locks_at_the_end(task: &Task) -> bool {
@@ -150,7 +165,7 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
         let id = ResourceId::from_index(index);
         let users = set.tasks.iter().filter(|task| task.locks_one(id));
         let cpus: Vec<Option<CpuId>> = users.map(Task::only_cpu).collect();
-        let is_local = cpus.iter().all(|cpu| cpu.is_some() && *cpu == cpus[0]);
+        let is_local = is_local(set, id);
         let is_bounded = match resource.protocol {
             Protocol::None => false,
             // On one CPU a job can be lent no other.
@@ -158,7 +173,7 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
             Protocol::NonPreemptive => is_local,
             Protocol::Spin => cpus.iter().all(Option::is_some),
             // Beside none of that protocol.
-            Protocol::Fmlp => false,
+            Protocol::Fmlp | Protocol::Mpcp => false,
         };
         match matters(set, id) {
             true => is_bounded.then_some(true),

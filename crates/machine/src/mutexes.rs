@@ -4,27 +4,18 @@
 //! says when a job requests or unlocks a mutex, and carries out what follows as a [`MutexMachine`].
 
 mod interface;
+mod mutex;
 
 use shiftwork_model::{
-    Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Priority, Protocol,
-    ResourceId, Span, Task, TaskId, TaskSet,
+    Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Protocol, ResourceId, Task,
+    TaskId, TaskSet,
 };
 
 pub use interface::{Handed, MutexMachine, Rank, Request};
-
-/// A mutex.
-#[derive(Clone, Debug)]
-struct Mutex {
-    protocol: Protocol,
-    /// The most urgent priority and the shortest relative deadline of the tasks that use it; `None` if none does.
-    ceiling: Option<(Priority, Span)>,
-    holder: Option<TaskId>,
-    /// In the order of their requests.
-    waiters: Vec<TaskId>,
-}
+use mutex::{Boost, Mutex};
 
 /// What a task has of mutexes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Held {
     /// By what its job would be scheduled without mutexes; `None` if it holds none.
     own: Option<Rank>,
@@ -36,8 +27,8 @@ struct Held {
     cpus: Option<Affinity>,
     /// The CPU on which its job must not be preempted; `None` if it may be.
     kept: Option<CpuId>,
-    /// The number of its request for a mutex that boosts, which it holds or waits for; `u64::MAX` if there is none.
-    boosted_by: u64,
+    /// By which mutex that boosts it does so, which it holds, or waits for with FMLP+; [`Boost::NONE`] if there is none.
+    boosted_by: Boost,
 }
 
 /// All mutexes of a run.
@@ -54,8 +45,8 @@ pub struct Mutexes {
     free: Vec<ResourceId>,
     /// The tasks that hold a mutex that boosts.
     boosted: Vec<TaskId>,
-    /// Number of requests for mutexes that boost.
-    requests: u64,
+    /// Number of requests with FMLP+, and of locks with MPCP.
+    boosts: u64,
     order: Order,
     /// Whether a protocol may change what CPUs a job may use.
     changes_cpus: bool,
@@ -76,6 +67,10 @@ impl Mutexes {
             Mutex {
                 protocol,
                 ceiling: set.ceiling(id, traits.order),
+                remote_ceilings: match protocol {
+                    Protocol::Mpcp => set.remote_ceilings(id),
+                    _ => Vec::new(),
+                },
                 holder: None,
                 waiters: Vec::with_capacity(users.count()),
             }
@@ -85,9 +80,12 @@ impl Mutexes {
             let phases = task.phases().iter();
             let locks = phases.filter(|phase| matches!(phase, Phase::Lock(_)));
             Held {
+                own: None,
                 mutexes: Vec::with_capacity(locks.count()),
-                boosted_by: u64::MAX,
-                ..Held::default()
+                awaited: None,
+                cpus: None,
+                kept: None,
+                boosted_by: Boost::NONE,
             }
         };
         Some(Self {
@@ -95,7 +93,7 @@ impl Mutexes {
             tasks: set.tasks.iter().map(held).collect(),
             free: Vec::with_capacity(set.resources.len()),
             boosted: Vec::with_capacity(set.tasks.len()),
-            requests: 0,
+            boosts: 0,
             order: traits.order,
             changes_cpus: set.resources.iter().any(|it| {
                 let protocol = it.protocol;
@@ -148,10 +146,8 @@ impl Mutexes {
         let Mutex {
             protocol, holder, ..
         } = *self.mutex(resource);
-        if protocol.boosts() {
-            let number = self.requests;
-            self.requests += 1;
-            self.held(task).boosted_by = number.min(self.held(task).boosted_by);
+        if protocol == Protocol::Fmlp {
+            self.boost(task, resource);
         }
         let waits = holder.is_some_and(|holder| holder != task);
         let spins = waits && protocol == Protocol::Spin;
@@ -191,10 +187,9 @@ impl Mutexes {
     ) {
         let mutex = self.mutex(resource);
         mutex.holder = Some(task);
-        let boosts = mutex.protocol.boosts();
-        let ceiling = mutex
-            .ceiling
-            .filter(|_| mutex.protocol == Protocol::Ceiling);
+        let protocol = mutex.protocol;
+        let boosts = mutex.boost_of(task).is_some();
+        let ceiling = mutex.ceiling.filter(|_| mutex.has_ceiling(task));
         let ceiling = ceiling.map(|(priority, floor)| Rank {
             priority,
             deadline: now + floor,
@@ -203,10 +198,24 @@ impl Mutexes {
         let held = self.held(task);
         held.own.get_or_insert(own);
         held.mutexes.push((resource, ceiling));
+        if protocol == Protocol::Mpcp {
+            self.boost(task, resource);
+        }
         if boosts && !self.boosted.contains(&task) {
             self.boosted.push(task);
         }
         machine.locked(task, resource);
+    }
+
+    /// The mutex boosts the task's job when it belongs to it, if it does so.
+    fn boost(&mut self, task: TaskId, resource: ResourceId) {
+        let Some(ceiling) = self.mutex(resource).boost_of(task) else {
+            return;
+        };
+        let number = self.boosts;
+        self.boosts += 1;
+        let held = self.held(task);
+        held.boosted_by = held.boosted_by.min(Boost { ceiling, number });
     }
 
     /// The job unlocks the mutex, which it must hold. It passes to no other before [`pass_on`](Self::pass_on), and the job keeps its
@@ -252,7 +261,7 @@ impl Mutexes {
             None => machine.set_rank(task, Rank::LEAST),
         }
         // It keeps no other from what the protocol boosts.
-        self.held(task).boosted_by = u64::MAX;
+        self.held(task).boosted_by = Boost::NONE;
         self.renew_boosted(machine, task);
         self.renew(machine, task, false);
         self.inherit(machine, task);
@@ -283,8 +292,8 @@ impl Mutexes {
     /// The task's job is boosted no more if it holds no mutex any more that does so.
     fn end_boost(&mut self, task: TaskId) {
         let mut held = self.tasks[task.index()].mutexes.iter();
-        if !held.any(|(held, _)| self.mutexes[held.index()].protocol.boosts()) {
-            self.held(task).boosted_by = u64::MAX;
+        if !held.any(|(held, _)| self.mutexes[held.index()].boost_of(task).is_some()) {
+            self.held(task).boosted_by = Boost::NONE;
             self.boosted.retain(|boosted| *boosted != task);
         }
     }
@@ -420,14 +429,14 @@ impl Mutexes {
         true
     }
 
-    /// Whether the task's job is the one of its CPU that is scheduled before all others: of those that hold a mutex that boosts the
-    /// one that requested it first. The next one follows when it unlocks.
+    /// Whether the task's job is the one of its CPU that is scheduled before all others: the first of those that hold a mutex that
+    /// boosts. The next one follows when it unlocks.
     fn is_boosted(&self, machine: &impl MutexMachine, task: TaskId) -> bool {
-        let number = |task: TaskId| self.tasks[task.index()].boosted_by;
+        let boost = |task: TaskId| self.tasks[task.index()].boosted_by;
         let mut others = self.boosted.iter().filter(|other| **other != task);
         self.boosted.contains(&task)
             && others.all(|other| {
-                number(task) < number(*other)
+                boost(task) < boost(*other)
                     || machine.own_affinity(task) != machine.own_affinity(*other)
             })
     }

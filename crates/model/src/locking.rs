@@ -1,8 +1,9 @@
 //! How the tasks of a set lock mutexes: what each holds meanwhile, and whether they may wait for each other for ever.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use crate::cpu::CpuId;
 use crate::policy_traits::Order;
 use crate::resource::ResourceId;
 use crate::task::{Phase, Priority, TaskId};
@@ -43,6 +44,26 @@ impl TaskSet {
             (priorities[id.index()], relative)
         });
         own.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
+    }
+
+    /// The tasks that use the mutex, each with the most urgent priority of those of them that are bound to other CPUs than it; without
+    /// those that share their CPU with all of them.
+    pub fn remote_ceilings(&self, resource: ResourceId) -> Vec<(TaskId, Priority)> {
+        let priorities = self.priorities();
+        let users = || self.iter().filter(|(_, task)| task.locks_one(resource));
+        let ceiling = |cpu: Option<CpuId>| {
+            let others = users().filter(|(_, task)| task.only_cpu() != cpu);
+            others.map(|(id, _)| priorities[id.index()]).min()
+        };
+        let by_cpu: BTreeMap<Option<CpuId>, Option<Priority>> = users()
+            .map(|(_, task)| task.only_cpu())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(|cpu| (cpu, ceiling(cpu)))
+            .collect();
+        users()
+            .filter_map(|(id, task)| Some((id, by_cpu[&task.only_cpu()]?)))
+            .collect()
     }
 
     /// All nested locks, each once, in the order of tasks.

@@ -64,9 +64,28 @@ pub enum Protocol {
     /// boosted, and jobs that wait suspend themselves, first come, first served (partitioned FMLP+; Brandenburg 2011). Each task
     /// that uses it is bound to one CPU.
     Fmlp,
+    /// If tasks on several CPUs use it, it is *global*: a job to which it belongs is boosted, before all others of its CPU but for
+    /// those of a more urgent remote ceiling, which is the most urgent priority of the tasks that use the mutex on other CPUs; jobs
+    /// that wait suspend themselves, and the most urgent is next. If all its tasks share a CPU, as by
+    /// [`Ceiling`](Self::Ceiling) (MPCP; Rajkumar 1990). Under fixed priorities; each task that uses it is bound to one CPU.
+    Mpcp,
 }
 
 impl Protocol {
+    /// As files and messages have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Inheritance => "inheritance",
+            Self::Migratory => "migratory",
+            Self::Ceiling => "ceiling",
+            Self::NonPreemptive => "non-preemptive",
+            Self::Spin => "spin",
+            Self::Fmlp => "fmlp+",
+            Self::Mpcp => "mpcp",
+        }
+    }
+
     /// Whether a job that holds the mutex is scheduled by the ranks of those that wait for it.
     pub const fn inherits(self) -> bool {
         matches!(self, Self::Inheritance | Self::Migratory)
@@ -82,9 +101,14 @@ impl Protocol {
         matches!(self, Self::NonPreemptive | Self::Spin)
     }
 
-    /// Whether a job to which the mutex belongs is scheduled before all others of its CPU, the earliest request first.
+    /// Whether a job to which the mutex belongs may be scheduled before all others of its CPU that are not boosted.
     pub const fn boosts(self) -> bool {
-        matches!(self, Self::Fmlp)
+        matches!(self, Self::Fmlp | Self::Mpcp)
+    }
+
+    /// Whether it is defined for fixed priorities alone.
+    pub const fn needs_priorities(self) -> bool {
+        matches!(self, Self::Mpcp)
     }
 
     /// Whether a job must not suspend itself while it holds the mutex, nor wait for another one but by spinning.

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Order, nearest_name};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Order, Protocol, nearest_name};
 
 /// Why a policy refuses. Each message says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,10 +150,21 @@ pub enum PolicyError {
         policy: &'static str,
         /// The mutex.
         resource: String,
+        /// Its protocol.
+        protocol: Protocol,
         /// The task.
         task: String,
         /// The CPUs that it may use.
         cpus: Box<CpuSet>,
+    },
+    /// A mutex of which the protocol is defined for fixed priorities, under a policy that has none.
+    NeedsPriorities {
+        /// The policy.
+        policy: &'static str,
+        /// The mutex.
+        resource: String,
+        /// Its protocol.
+        protocol: Protocol,
     },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
@@ -309,12 +320,25 @@ impl fmt::Display for PolicyError {
             Self::Unbound {
                 policy,
                 resource,
+                protocol,
                 task,
                 cpus,
             } => write!(
                 f,
-                "{policy}: jobs that hold `{resource}` come before others of their CPU (protocol \"fmlp+\"), and task `{task}` may use \
-                 CPUs {cpus}; accepted are tasks that use it and are bound to one CPU, and other protocols"
+                "{policy}: jobs that hold `{resource}` come before others of their CPU (protocol \"{}\"), and task `{task}` may use \
+                 CPUs {cpus}; accepted are tasks that use it and are bound to one CPU, and other protocols",
+                protocol.name()
+            ),
+            Self::NeedsPriorities {
+                policy,
+                resource,
+                protocol,
+            } => write!(
+                f,
+                "{policy} does not schedule by fixed priorities, by which the protocol \"{}\" of `{resource}` is defined; accepted are \
+                 policies that do, for example `p-fp`, and other protocols, for example \"{}\"",
+                protocol.name(),
+                Protocol::Fmlp.name()
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{
     Affinities, Affinity, Alignment, CpuSet, Order, Phase, Placement, PolicyTraits, Preemption,
-    Resource, ResourceId, Task, TaskSet,
+    Protocol, Resource, ResourceId, Task, TaskSet,
 };
 
 use crate::error::PolicyError;
@@ -76,10 +76,20 @@ impl Entry {
                 task: task.name.clone(),
             });
         }
+        if !self.traits.order.is_by_priority()
+            && let Some(resource) = first_locked(set, Protocol::needs_priorities)
+        {
+            return Err(PolicyError::NeedsPriorities {
+                policy: self.name,
+                resource: resource.name.clone(),
+                protocol: resource.protocol,
+            });
+        }
         if let Some((resource, task)) = boosts_unbound(set) {
             return Err(PolicyError::Unbound {
                 policy: self.name,
                 resource: resource.name.clone(),
+                protocol: resource.protocol,
                 task: task.name.clone(),
                 cpus: Box::new(*task.affinity.cpus()),
             });
@@ -120,15 +130,22 @@ impl Entry {
 
 /// A mutex by which jobs are scheduled before others of their CPU, and a task that uses it and is not bound to one.
 fn boosts_unbound(set: &TaskSet) -> Option<(&Resource, &Task)> {
-    let boosts = |phase: &Phase| match phase {
-        Phase::Lock(id) => {
-            let resource = &set.resources[id.index()];
-            Some(resource).filter(|it| it.protocol.boosts())
-        }
-        _ => None,
-    };
     let mut tasks = set.tasks.iter().filter(|task| task.only_cpu().is_none());
-    tasks.find_map(|task| Some((task.phases().iter().find_map(boosts)?, task)))
+    tasks.find_map(|task| Some((locked(set, task, Protocol::boosts)?, task)))
+}
+
+/// The first mutex of such a protocol that a task locks.
+fn first_locked(set: &TaskSet, is_one: fn(Protocol) -> bool) -> Option<&Resource> {
+    let mut tasks = set.tasks.iter();
+    tasks.find_map(|task| locked(set, task, is_one))
+}
+
+/// The first mutex of such a protocol that the task locks.
+fn locked<'a>(set: &'a TaskSet, task: &Task, is_one: fn(Protocol) -> bool) -> Option<&'a Resource> {
+    task.phases().iter().find_map(|phase| match phase {
+        Phase::Lock(id) => Some(&set.resources[id.index()]).filter(|it| is_one(it.protocol)),
+        _ => None,
+    })
 }
 
 /// The policies of this crate, in the order of the documentation. Other crates have tables of their

@@ -2,7 +2,7 @@
 //!
 //! `docs/theory/blocking.md`, "Jobs that are boosted", has the bounds and why tests may count them as computing.
 
-use shiftwork_model::{CpuId, ResourceId, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{CpuId, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
 use super::{Holding, holdings, locked, matters};
 
@@ -22,7 +22,7 @@ struct Longest {
 /// uses one is not bound to one CPU.
 pub(super) fn blocking(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<Span>> {
     let all = (0..set.resources.len()).map(ResourceId::from_index);
-    let boosts = |id: ResourceId| set.resources[id.index()].protocol.boosts();
+    let boosts = |id: ResourceId| set.resources[id.index()].protocol == Protocol::Fmlp;
     if all.clone().any(|id| matters(set, id) && !boosts(id)) {
         return None;
     }

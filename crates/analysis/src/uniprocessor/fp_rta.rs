@@ -1,6 +1,6 @@
 //! Fixed priorities on one CPU: worst-case response times.
 
-use shiftwork_model::{ArrivalCurve, Share, Span};
+use shiftwork_model::{ArrivalCurve, Priority, Share, Span};
 
 use super::{span, time_for, too_much};
 use crate::arrivals::Arriving;
@@ -175,6 +175,20 @@ pub fn fp_response_times(
             Err(misfit) => Outcome::Fail(misfit),
         },
     }
+}
+
+/// The worst-case response time of a task on one CPU, where these may preempt it, as [`fp_response_times`] bounds it; `None` where it
+/// is not bounded, or when out of steps.
+pub(crate) fn fp_response_time(
+    own: Sporadic,
+    urgent: &[Sporadic],
+    steps: &mut Steps,
+) -> Option<Span> {
+    let priority = Priority::MOST_URGENT;
+    let with_jitter = |task: Sporadic| WithJitter::from(Ranked { task, priority });
+    let urgent: Vec<WithJitter<'_>> = urgent.iter().copied().map(with_jitter).collect();
+    let [worst, _] = response(&with_jitter(own), &urgent, whole(), u128::MAX, steps)?;
+    u64::try_from(worst).ok().map(Span::from_ns)
 }
 
 /// Whether the task at this place is in time, whatever the others are, as [`fp_rta()`] decides it; `None` when out of

@@ -11,7 +11,7 @@ mod np_fp;
 mod qpa;
 
 pub use edf_rta::edf_rta;
-pub(crate) use fp_rta::{Response, fp_in_time, fp_responses_with_jitter};
+pub(crate) use fp_rta::{Response, fp_in_time, fp_response_time, fp_responses_with_jitter};
 pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};
 pub use np_edf::{BlockedInterval, np_edf};
 pub(crate) use np_fp::np_fp_in_time;

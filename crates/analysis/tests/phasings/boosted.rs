@@ -57,7 +57,7 @@ fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     ahead.map(|it| longest(set, it, true)).sum()
 }
 
-fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Vec<u64> {
+fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<u64>> {
     let of = |task: usize| {
         let beside = others(set, cpu(set, task), task);
         let is_low = |it: &usize| levels[*it] > levels[task];
@@ -75,7 +75,7 @@ fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Vec<u64> {
         });
         low + requests.sum::<u64>()
     };
-    (0..set.tasks.len()).map(of).collect()
+    Some((0..set.tasks.len()).map(of).collect())
 }
 
 #[test]
@@ -83,6 +83,8 @@ fn no_phasing_refutes_what_is_shown_of_boosting() {
     no_phasing_refutes_what_is_shown(&Kind {
         across: Protocol::Fmlp,
         local: [Protocol::Fmlp; 2],
+        takes: |_| true,
+        policies: &["p-fp", "p-edf"],
         waits,
         added,
     });

@@ -26,7 +26,7 @@ fn spin(set: &TaskSet, task: usize, mutex: usize) -> u64 {
 
 /// What is added to the cost of each task: its own spinning, and the longest time without a gap in which a less urgent job of
 /// its CPU spins or holds a mutex that keeps it from the CPU.
-fn added(set: &TaskSet, levels: &[u64], _: bool) -> Vec<u64> {
+fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
     let users = |mutex: usize| {
         let id = ResourceId::from_index(mutex);
         (0..set.tasks.len()).filter(move |&task| set.tasks[task].locks_one(id))
@@ -53,7 +53,7 @@ fn added(set: &TaskSet, levels: &[u64], _: bool) -> Vec<u64> {
         });
         own + longest.max().unwrap_or(0)
     };
-    levels.iter().enumerate().map(of).collect()
+    Some(levels.iter().enumerate().map(of).collect())
 }
 
 #[test]
@@ -61,6 +61,8 @@ fn no_phasing_refutes_what_is_shown_of_spinning() {
     no_phasing_refutes_what_is_shown(&Kind {
         across: Protocol::Spin,
         local: [Protocol::NonPreemptive, Protocol::Ceiling],
+        takes: |_| true,
+        policies: &["p-fp", "p-edf"],
         waits: spin,
         added,
     });

@@ -28,9 +28,10 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
         }
         if is_used && resource.protocol.boosts() && matches!(backend, Backend::Kernel) {
             return Err(LiveError::TaskSet(format!(
-                "resource `{}`: the scheduler in the kernel does not have the protocol \"fmlp+\"; use --machine agent, --machine \
+                "resource `{}`: the scheduler in the kernel does not have the protocol \"{}\"; use --machine agent, --machine \
                  fifo, or `simulate`",
-                resource.name
+                resource.name,
+                resource.protocol.name()
             )));
         }
         if is_used && index >= MUTEXES_MAX {
@@ -167,11 +168,14 @@ mod tests {
         begins(refusal(5, |_| {}), "task `t`: unlocks 5 mutexes at once");
         let lends = refusal(1, |set| set.resources[0].protocol = Protocol::Migratory);
         begins(lends, "resource `r0`: sched_ext runs a thread only on");
-        let boosts = |set: &mut TaskSet| set.resources[0].protocol = Protocol::Fmlp;
-        begins(
-            refusal(1, boosts),
-            "resource `r0`: the scheduler in the kernel does not have",
-        );
+        let boosts = |protocol| move |set: &mut TaskSet| set.resources[0].protocol = protocol;
+        for protocol in [Protocol::Fmlp, Protocol::Mpcp] {
+            let with = format!(
+                "resource `r0`: the scheduler in the kernel does not have the protocol \"{}\"",
+                protocol.name()
+            );
+            begins(refusal(1, boosts(protocol)), &with);
+        }
         let program = refusal(1, |set| set.tasks[0].command = vec!["sleep".to_owned()]);
         begins(program, "task `t`: a program brings its own");
         let throttled = refusal(1, |set| {
@@ -217,7 +221,10 @@ mod tests {
             "resource `r0`: sched_ext runs a thread only on",
         );
         assert_eq!(refusal_of(1, lend, fifo), None);
-        assert_eq!(refusal_of(1, boosts, agent), None);
+        for protocol in [Protocol::Fmlp, Protocol::Mpcp] {
+            assert_eq!(refusal_of(1, boosts(protocol), agent), None);
+            assert_eq!(refusal_of(1, boosts(protocol), fifo), None);
+        }
         assert_eq!(refusal_of(4, |_| {}, agent), None);
         let many = refusal(4, |set| {
             let unused = set.resources[0].clone();

@@ -11,7 +11,7 @@ use shiftwork_sim::Options;
 use shiftwork_trace::check;
 
 use crate::common::{AT, NS, contract, finishes, id, options, simulate, story, task};
-use crate::random::{BOUND, locking_set, mutex, resources};
+use crate::random::{BOUND, BOUND_BY_PRIORITY, locking_set, mutex, resources};
 use crate::{HORIZON, compare, sets};
 
 fn is_wait(record: &&Record) -> bool {
@@ -25,8 +25,9 @@ fn is_wait(record: &&Record) -> bool {
 fn partitioned_runs_equal_the_definition() {
     let (mut blocked, mut raised) = (0, 0);
     for seed in 0..sets() {
-        let set = locking_set(seed, &[], &BOUND);
-        for (policy, by_priority) in [("p-fp", true), ("p-edf", false)] {
+        for (policy, protocols) in [("p-fp", &BOUND_BY_PRIORITY[..]), ("p-edf", &BOUND)] {
+            let set = locking_set(seed, &[], protocols);
+            let by_priority = policy == "p-fp";
             let records = compare(seed, &set, policy, by_priority);
             let is_raised = |it: &&Record| matches!(it.kind, RecordKind::RankChanged { .. });
             blocked += records.iter().filter(is_wait).count() as u64;

@@ -6,6 +6,7 @@
 mod common;
 mod definition;
 mod locks;
+mod mpcp;
 mod random;
 mod triggers;
 

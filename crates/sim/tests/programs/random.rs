@@ -7,7 +7,7 @@ use shiftwork_model::{
 
 use crate::common::{NS, id, task};
 
-pub(crate) fn mutex(index: usize) -> ResourceId {
+pub(crate) const fn mutex(index: usize) -> ResourceId {
     ResourceId::from_index(index)
 }
 
@@ -70,6 +70,18 @@ pub(crate) const BOUND: [Protocol; 6] = [
     Protocol::NonPreemptive,
     Protocol::Spin,
     Protocol::Fmlp,
+];
+
+/// The same where priorities are fixed; one twice, so that it is drawn more often.
+pub(crate) const BOUND_BY_PRIORITY: [Protocol; 8] = [
+    Protocol::None,
+    Protocol::Inheritance,
+    Protocol::Ceiling,
+    Protocol::NonPreemptive,
+    Protocol::Spin,
+    Protocol::Fmlp,
+    Protocol::Mpcp,
+    Protocol::Mpcp,
 ];
 
 /// Those that every policy takes that takes mutexes.

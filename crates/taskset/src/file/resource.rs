@@ -17,19 +17,25 @@ pub(super) static KEYS: [Key; 2] = [
         Takes::Words(|| words(&PROTOCOLS)),
         "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
          on the CPUs of those that wait too, at once that of the most urgent task that uses it, or not to be preempted, which \
-         jobs that wait are not either with `spin`, or before all others of its CPU in the order of requests; default `none`.",
+         jobs that wait are not either with `spin`, or before all others of its CPU in the order of requests \
+         (`fmlp+`) or of ceilings (`mpcp`); default `none`.",
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 7] = [
-    ("none", Protocol::None),
-    ("inheritance", Protocol::Inheritance),
-    ("migratory", Protocol::Migratory),
-    ("ceiling", Protocol::Ceiling),
-    ("non-preemptive", Protocol::NonPreemptive),
-    ("spin", Protocol::Spin),
-    ("fmlp+", Protocol::Fmlp),
+pub(super) const PROTOCOLS: [(&str, Protocol); 8] = [
+    named(Protocol::None),
+    named(Protocol::Inheritance),
+    named(Protocol::Migratory),
+    named(Protocol::Ceiling),
+    named(Protocol::NonPreemptive),
+    named(Protocol::Spin),
+    named(Protocol::Fmlp),
+    named(Protocol::Mpcp),
 ];
+
+const fn named(protocol: Protocol) -> (&'static str, Protocol) {
+    (protocol.name(), protocol)
+}
 
 /// The resources of a file, for what refers to them.
 pub(super) struct Resources {
@@ -115,8 +121,8 @@ pub(super) fn check_phases(
                     "a list by which a job may wait, and give up its CPU, while it holds `{}`, which {}",
                     name(*kept),
                     match protocol(*kept).boosts() {
-                        true => "has protocol \"fmlp+\"",
-                        false => "is not preempted",
+                        true => format!("has protocol \"{}\"", protocol(*kept).name()),
+                        false => "is not preempted".to_string(),
                     }
                 ),
                 format!(

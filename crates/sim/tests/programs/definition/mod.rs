@@ -1,6 +1,7 @@
 //! What jobs do by the definition, executed one time unit after the other, under a policy that runs the most urgent basis of
 //! the ready jobs.
 
+mod boosting;
 mod triggers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -396,7 +397,8 @@ impl<'a> Definition<'a> {
                         .map(|&waiter| self.rank(waiter))
                         .fold(rank, u64::min);
                 }
-                Protocol::Ceiling => {
+                Protocol::Mpcp if self.is_global(resource) => {}
+                Protocol::Ceiling | Protocol::Mpcp => {
                     let users = self.set.iter().filter(|(_, it)| it.locks_one(resource));
                     let ceiling = users.map(|(user, it)| match self.by_priority {
                         true => self.priorities[user.index()],
@@ -407,20 +409,6 @@ impl<'a> Definition<'a> {
             }
         }
         rank
-    }
-
-    /// Whether it holds a mutex with FMLP+, and no other job of its CPU does that requested its own before.
-    fn is_boosted(&self, task: usize) -> bool {
-        let request = |task: usize| {
-            let job = self.jobs[task].first()?;
-            let protocol = |id: ResourceId| self.set.resources[id.index()].protocol;
-            let mut held = job.held.iter();
-            let boosts = held.any(|(held, _)| protocol(*held) == Protocol::Fmlp);
-            boosts.then_some(job.request)
-        };
-        let cpu = |task: usize| self.set.tasks[task].only_cpu();
-        let beside = (0..self.jobs.len()).filter(|&other| cpu(other) == cpu(task));
-        request(task).is_some() && beside.filter_map(request).min() == request(task)
     }
 
     /// The task's own CPUs, and those of the jobs that wait for a mutex with migratory inheritance that it holds.

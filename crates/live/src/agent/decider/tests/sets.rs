@@ -49,6 +49,13 @@ pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet 
             task.arrival = Arrival::Periodic;
         }
     }
+    if !entry.traits.order.is_by_priority() {
+        for resource in &mut set.resources {
+            if resource.protocol.needs_priorities() {
+                resource.protocol = Protocol::Fmlp;
+            }
+        }
+    }
     if entry.traits.invariant == Invariant::PushPull {
         // A live machine has no cpusets of its own: affinities are not cut.
         set.platform.clusters.clear();
@@ -335,12 +342,13 @@ impl Maker {
 }
 
 /// In an order in which all may be nested.
-const PROTOCOLS: [Protocol; 7] = [
+const PROTOCOLS: [Protocol; 8] = [
     Protocol::None,
     Protocol::Inheritance,
     Protocol::Migratory,
     Protocol::Ceiling,
     Protocol::Fmlp,
+    Protocol::Mpcp,
     Protocol::NonPreemptive,
     Protocol::Spin,
 ];

@@ -1,0 +1,287 @@
+//! Jobs that are boosted by ceilings while they hold mutexes with MPCP that other CPUs use, with ceilings on each CPU.
+
+use shiftwork_analysis::stand_ins::StandIns;
+use shiftwork_model::{
+    Affinity, CpuId, Phase, Protocol, Resource, ResourceId, Task, TaskSet, Work,
+};
+use shiftwork_policy::registry;
+
+use crate::{Kind, NS, no_phasing_refutes_what_is_shown, sections};
+
+/// What no response of these systems that is bounded exceeds.
+const LONGEST: u64 = 100_000;
+
+/// The least number from this one on that is at least the value there, which does not decrease.
+fn least(from: u64, value: impl Fn(u64) -> u64) -> Option<u64> {
+    let mut at = from;
+    while value(at) > at {
+        at = value(at);
+        if at > LONGEST {
+            return None;
+        }
+    }
+    Some(at)
+}
+
+/// A set with the priorities of its tasks, the least the most urgent.
+struct System<'a> {
+    set: &'a TaskSet,
+    levels: Vec<u64>,
+}
+
+impl System<'_> {
+    fn new(set: &TaskSet) -> System<'_> {
+        let priorities = set.priorities();
+        let levels = priorities.iter().map(|it| it.number().into()).collect();
+        System { set, levels }
+    }
+
+    fn cpu(&self, task: usize) -> CpuId {
+        self.set.tasks[task].only_cpu().unwrap()
+    }
+
+    fn all(&self) -> std::ops::Range<usize> {
+        0..self.set.tasks.len()
+    }
+
+    fn uses(&self, task: usize, mutex: usize) -> bool {
+        self.set.tasks[task].locks_one(ResourceId::from_index(mutex))
+    }
+
+    /// Mutexes and lengths of the sections of the task.
+    fn sections(&self, task: usize) -> Vec<(usize, u64)> {
+        let all = sections(&self.set.tasks[task]).into_iter();
+        all.filter_map(|(mutex, length)| Some((mutex?, length)))
+            .collect()
+    }
+
+    /// The most urgent priority of the users on other CPUs.
+    fn remote(&self, task: usize, mutex: usize) -> Option<u64> {
+        let elsewhere = |&it: &usize| self.uses(it, mutex) && self.cpu(it) != self.cpu(task);
+        self.all().filter(elsewhere).map(|it| self.levels[it]).min()
+    }
+
+    /// From when a job has the mutex until it unlocks it.
+    fn hold(&self, task: usize, (mutex, length): (usize, u64)) -> u64 {
+        let own = self.remote(task, mutex).unwrap();
+        let beside = self
+            .all()
+            .filter(|&it| it != task && self.cpu(it) == self.cpu(task));
+        let longest = beside.map(|it| {
+            let all = self.sections(it).into_iter();
+            let some = all.filter(|(mutex, _)| self.remote(it, *mutex).is_some_and(|of| of <= own));
+            some.map(|(_, length)| length).max().unwrap_or(0)
+        });
+        length + longest.sum::<u64>()
+    }
+
+    fn wait(&self, task: usize, mutex: usize, responses: &[u64]) -> Option<u64> {
+        let holds = |it: usize| {
+            let all = self.sections(it).into_iter();
+            all.filter(move |section| section.0 == mutex)
+                .map(move |section| self.hold(it, section))
+        };
+        let is_low = |it: usize| self.levels[it] > self.levels[task];
+        let low = self
+            .all()
+            .filter(|&it| is_low(it) && self.cpu(it) != self.cpu(task));
+        let first = low.flat_map(holds).max().unwrap_or(0);
+        let high: Vec<usize> = self.all().filter(|&it| it != task && !is_low(it)).collect();
+        least(0, |wait| {
+            let of = |&it: &usize| {
+                let jobs = (wait + responses[it]).div_ceil(self.set.tasks[it].period.as_ns());
+                jobs * holds(it).sum::<u64>()
+            };
+            first + high.iter().map(of).sum::<u64>()
+        })
+    }
+
+    /// The most that less urgent jobs of its CPU have requested at an instant and not executed, with local mutexes of a ceiling that
+    /// is this level or less.
+    fn low(&self, task: usize, level: u64) -> u64 {
+        let low = self
+            .all()
+            .filter(|&it| self.levels[it] > self.levels[task] && self.cpu(it) == self.cpu(task));
+        let low: Vec<usize> = low.collect();
+        let longest = |it: usize, is_local: bool| {
+            let counts = |&(mutex, _): &(usize, u64)| {
+                let users = self.all().filter(|&it| self.uses(it, mutex));
+                let ceiling = users.clone().map(|it| self.levels[it]).min().unwrap();
+                let is_global = self.remote(it, mutex).is_some();
+                is_global || is_local && users.count() > 1 && ceiling <= level
+            };
+            let all = self.sections(it).into_iter().filter(counts);
+            all.map(|(_, length)| length).max().unwrap_or(0)
+        };
+        let with = |local: Option<usize>| {
+            low.iter()
+                .map(|&it| longest(it, local == Some(it)))
+                .sum::<u64>()
+        };
+        let local = low.iter().map(|&it| with(Some(it)));
+        local.chain([with(None)]).max().unwrap()
+    }
+
+    fn longer(&self, responses: &[u64]) -> Option<Vec<u64>> {
+        let of = |task: usize| {
+            let all = self.sections(task).into_iter();
+            let global = all.filter(|(mutex, _)| self.remote(task, *mutex).is_some());
+            let each = global.map(|section| {
+                let wait = self.wait(task, section.0, responses)?;
+                Some(wait + self.hold(task, section) - section.1 + self.low(task, u64::MAX))
+            });
+            each.sum::<Option<u64>>()
+        };
+        self.all().map(of).collect()
+    }
+
+    /// The least responses that bound themselves, of tasks with global mutexes, and what is then added to the costs of all but for low
+    /// sections at first.
+    fn bounds(&self) -> Option<(Vec<u64>, Vec<u64>)> {
+        let costs = self.set.tasks.iter().map(|task| task.cost.as_ns());
+        let mut responses: Vec<u64> = costs.collect();
+        loop {
+            let longer = self.longer(&responses)?;
+            let next = self.all().map(|task| {
+                let mut all = self.sections(task).into_iter();
+                match all.any(|(mutex, _)| self.remote(task, mutex).is_some()) {
+                    true => self.response(task, &longer),
+                    false => Some(responses[task]),
+                }
+            });
+            let next: Vec<u64> = next.collect::<Option<_>>()?;
+            if next == responses {
+                return Some((responses, longer));
+            }
+            responses = next;
+        }
+    }
+
+    /// Job by job, from when all other tasks of the CPU that are as urgent release theirs, too.
+    fn response(&self, task: usize, longer: &[u64]) -> Option<u64> {
+        let of = |it: usize| &self.set.tasks[it];
+        let own = of(task).cost.as_ns() + longer[task] + self.low(task, self.levels[task]);
+        let urgent = self.all().filter(|&it| {
+            it != task && self.levels[it] <= self.levels[task] && self.cpu(it) == self.cpu(task)
+        });
+        let urgent: Vec<usize> = urgent.collect();
+        let (mut worst, mut released, mut finish) = (0, 0, 0);
+        for job in 1.. {
+            finish = least(finish.max(1), |at| {
+                let others = urgent.iter().map(|&it| {
+                    let cost = of(it).cost.as_ns() + longer[it];
+                    at.div_ceil(of(it).period.as_ns()) * cost
+                });
+                job * own + others.sum::<u64>()
+            })?;
+            worst = worst.max(finish - released);
+            released += of(task).period.as_ns();
+            if finish <= released {
+                break;
+            }
+        }
+        Some(worst)
+    }
+}
+
+fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
+    let system = System::new(set);
+    // Jobs do not wait for local ones.
+    if system.remote(task, mutex).is_none() {
+        return 0;
+    }
+    let (responses, _) = system.bounds().unwrap();
+    system.wait(task, mutex, &responses).unwrap()
+}
+
+fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
+    let system = System::new(set);
+    let (_, longer) = system.bounds()?;
+    let all = longer.iter().zip(levels).enumerate();
+    Some(
+        all.map(|(task, (longer, &level))| longer + system.low(task, level))
+            .collect(),
+    )
+}
+
+#[test]
+fn no_phasing_refutes_what_is_shown_of_ceilings_across_cpus() {
+    no_phasing_refutes_what_is_shown(&Kind {
+        across: Protocol::Mpcp,
+        local: [Protocol::Mpcp, Protocol::Ceiling],
+        // Without one, ceilings are counted as ever.
+        takes: |set| {
+            let mut tasks = 0..set.tasks.len();
+            let is_one = |(mutex, _): (usize, u64)| set.resources[mutex].protocol == Protocol::Mpcp;
+            tasks.any(|task| System::new(set).sections(task).into_iter().any(is_one))
+        },
+        policies: &["p-fp"],
+        waits,
+        added,
+    });
+}
+
+/// Two tasks on different CPUs, which do the same, with two mutexes with MPCP.
+fn pair(phases: &[Phase]) -> TaskSet {
+    let task = |cpu: usize| {
+        let bound = Affinity::pinned(CpuId::from_index(cpu));
+        let mut task = Task::periodic(&format!("t{cpu}"), NS(4), NS(100), bound);
+        task.work = Work::Phases(phases.to_vec());
+        task
+    };
+    let mut set = TaskSet::new("", 2, vec![task(0), task(1)]);
+    let resource = |name: &str| Resource {
+        name: name.to_owned(),
+        protocol: Protocol::Mpcp,
+    };
+    set.resources = vec![resource("r0"), resource("r1")];
+    set
+}
+
+#[test]
+fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
+    let is_known = |policy: &str, set: &TaskSet| {
+        let traits = registry::find(policy).unwrap().traits;
+        matches!(StandIns::of(set, &traits), StandIns::Other(_))
+    };
+    let run = |ns| Phase::Run(NS(ns));
+    let [a, b] = [0, 1].map(ResourceId::from_index);
+    let section = |id, ns| [Phase::Lock(id), run(ns), Phase::Unlock(id)];
+    let set = pair(&[section(a, 2), section(b, 2)].concat());
+    assert!(is_known("p-fp", &set) && is_known("strong-fp", &set));
+    assert!(!is_known("p-edf", &set));
+    let [lock, inner, unlock] = section(b, 2);
+    let nested = [
+        Phase::Lock(a),
+        run(2),
+        lock,
+        inner,
+        unlock,
+        Phase::Unlock(a),
+    ];
+    assert!(!is_known("p-fp", &pair(&nested)));
+    let mut unbound = set.clone();
+    unbound.tasks[1].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
+    assert!(!is_known("p-fp", &unbound));
+    for protocol in [Protocol::Fmlp, Protocol::Spin, Protocol::Ceiling] {
+        let mut other = set.clone();
+        other.resources[1].protocol = protocol;
+        assert!(!is_known("p-fp", &other), "{protocol:?}");
+    }
+    // Of a mutex that a single task uses the protocol matters if it forbids preemption, by FMLP+ too.
+    let others = [
+        (Protocol::Inheritance, true),
+        (Protocol::NonPreemptive, false),
+        (Protocol::Fmlp, false),
+    ];
+    for (protocol, may_be) in others {
+        let mut own = set.clone();
+        own.resources[1].protocol = protocol;
+        own.tasks[1].work = Work::Phases(section(a, 4).to_vec());
+        assert_eq!(is_known("p-fp", &own), may_be, "{protocol:?}");
+    }
+    // The most urgent one may keep the others waiting for ever.
+    let mut overloaded = set;
+    overloaded.tasks[0].period = NS(4);
+    assert!(!is_known("p-fp", &overloaded));
+}

@@ -1,0 +1,51 @@
+//! What is known of one mutex, and how it boosts jobs to which it belongs.
+
+use shiftwork_model::{Priority, Protocol, Span, TaskId};
+
+/// A mutex.
+#[derive(Clone, Debug)]
+pub(super) struct Mutex {
+    pub(super) protocol: Protocol,
+    /// The most urgent priority and the shortest relative deadline of the tasks that use it; `None` if none does.
+    pub(super) ceiling: Option<(Priority, Span)>,
+    /// With MPCP, the remote ceilings of the tasks to which it is global.
+    pub(super) remote_ceilings: Vec<(TaskId, Priority)>,
+    pub(super) holder: Option<TaskId>,
+    /// In the order of their requests.
+    pub(super) waiters: Vec<TaskId>,
+}
+
+impl Mutex {
+    /// By what the task's job is boosted while the mutex belongs to it, beside a number; `None` if it is not.
+    pub(super) fn boost_of(&self, task: TaskId) -> Option<Priority> {
+        let mut remote = self.remote_ceilings.iter();
+        match self.protocol {
+            Protocol::Fmlp => Some(Priority::NON_PREEMPTIVE),
+            _ => Some(remote.find(|(user, _)| *user == task)?.1),
+        }
+    }
+
+    /// Whether the task's job has the ceiling while the mutex belongs to it.
+    pub(super) fn has_ceiling(&self, task: TaskId) -> bool {
+        match self.protocol {
+            Protocol::Ceiling => true,
+            Protocol::Mpcp => self.boost_of(task).is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// By what boosted jobs of a CPU precede each other, the least first: those with FMLP+, and then those of the most urgent remote
+/// ceilings; of equals the first number, that of the request with FMLP+ and that of the lock with MPCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Boost {
+    pub(super) ceiling: Priority,
+    pub(super) number: u64,
+}
+
+impl Boost {
+    pub(super) const NONE: Self = Self {
+        ceiling: Priority::LEAST_URGENT,
+        number: u64::MAX,
+    };
+}
