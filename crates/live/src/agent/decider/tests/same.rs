@@ -230,7 +230,7 @@ fn compare_set(
     }
     if flavour.grid_ns == 1 {
         let mut lines = (happened(live, until), happened(&simulated, until));
-        if flavour.has_triggers {
+        if flavour.has_triggers && lines.0 != lines.1 {
             lines.0 = without_moments(lines.0);
             // A job may lock a mutex twice at one instant.
             lines.1.dedup();
