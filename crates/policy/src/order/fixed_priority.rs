@@ -9,7 +9,11 @@ pub struct FixedPriority;
 impl Ranking for FixedPriority {
     type Key = (Priority, Instant, TaskId);
 
-    const FIRST: Self::Key = (Priority::MOST_URGENT, Instant::ZERO, TaskId::from_index(0));
+    const FIRST: Self::Key = (
+        Priority::NON_PREEMPTIVE,
+        Instant::ZERO,
+        TaskId::from_index(0),
+    );
     const LAST: Self::Key = (Priority::LEAST_URGENT, Instant::NEVER, TaskId::LAST);
 
     fn task(key: &Self::Key) -> TaskId {

@@ -383,6 +383,22 @@ fn spinning_job_keeps_its_cpu_and_executes_nothing() {
 }
 
 #[test]
+fn holder_that_is_not_preempted_waits_for_its_cpu_while_that_is_offline() {
+    let mut set = shared_across(Protocol::Spin);
+    let change = |at, change| Action { at: AT(at), change };
+    let cpu = CpuId::from_index(0);
+    set.actions = vec![
+        change(1, Change::CpuOffline(cpu)),
+        change(3, Change::CpuOnline(cpu)),
+    ];
+    for policy in ["p-fp", "strong-fp", "weak-fp"] {
+        let (records, _) = simulate(&set, policy, options(50));
+        let finish = [0, 1, 2].map(|task| finishes(&records, task));
+        assert_eq!(finish, [[16], [8], [17]], "{policy}");
+    }
+}
+
+#[test]
 fn boosted_holder_comes_before_all_others_of_its_cpu() {
     let mut set = shared_across(Protocol::Fmlp);
     // More urgent than `high`, and released on its CPU while that waits.
