@@ -173,7 +173,7 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
             Protocol::NonPreemptive => is_local,
             Protocol::Spin => cpus.iter().all(Option::is_some),
             // Beside none of that protocol.
-            Protocol::Fmlp | Protocol::Mpcp => false,
+            Protocol::Fmlp | Protocol::Mpcp | Protocol::Dpcp(_) => false,
         };
         match matters(set, id) {
             true => is_bounded.then_some(true),
@@ -183,11 +183,12 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
     is_shared.collect()
 }
 
-/// Whether several tasks use the mutex, or one that is then not preempted.
+/// Whether several tasks use the mutex, or one that is then not preempted, or on another CPU.
 fn matters(set: &TaskSet, id: ResourceId) -> bool {
     let users = set.tasks.iter().filter(|task| task.locks_one(id));
     let is_kept = set.resources[id.index()].protocol.is_non_preemptive();
-    users.count() >= if is_kept { 1 } else { 2 }
+    let is_alone = is_kept || set.served_on(id).is_some();
+    users.count() >= if is_alone { 1 } else { 2 }
 }
 
 /// Whether jobs on different CPUs never compete for one.

@@ -7,8 +7,8 @@ mod interface;
 mod mutex;
 
 use shiftwork_model::{
-    Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Protocol, ResourceId, Task,
-    TaskId, TaskSet,
+    Affinities, Affinity, CpuId, Instant, Order, Phase, PolicyTraits, Priority, Protocol,
+    ResourceId, Task, TaskId, TaskSet,
 };
 
 pub use interface::{Handed, MutexMachine, Rank, Request};
@@ -23,6 +23,10 @@ struct Held {
     mutexes: Vec<(ResourceId, Option<Rank>)>,
     /// The mutex that it waits for.
     awaited: Option<ResourceId>,
+    /// The number of its last request with DPCP.
+    request: u64,
+    /// Its own priority, by which it locks with DPCP.
+    priority: Priority,
     /// The CPUs that its job may use by protocols; `None` if these are those of the task.
     cpus: Option<Affinity>,
     /// The CPU on which its job must not be preempted; `None` if it may be.
@@ -45,8 +49,8 @@ pub struct Mutexes {
     free: Vec<ResourceId>,
     /// The tasks that hold a mutex that boosts.
     boosted: Vec<TaskId>,
-    /// Number of requests with FMLP+, and of locks with MPCP.
-    boosts: u64,
+    /// Number of requests with FMLP+ and DPCP, and of locks with that and MPCP.
+    numbers: u64,
     order: Order,
     /// Whether a protocol may change what CPUs a job may use.
     changes_cpus: bool,
@@ -71,18 +75,21 @@ impl Mutexes {
                     Protocol::Mpcp => set.remote_ceilings(id),
                     _ => Vec::new(),
                 },
+                served_on: set.served_on(id).map(Affinity::pinned),
                 holder: None,
                 waiters: Vec::with_capacity(users.count()),
             }
         };
         let protocols = set.resources.iter().map(|resource| resource.protocol);
-        let held = |task: &Task| {
+        let held = |(task, priority): (&Task, Priority)| {
             let phases = task.phases().iter();
             let locks = phases.filter(|phase| matches!(phase, Phase::Lock(_)));
             Held {
                 own: None,
                 mutexes: Vec::with_capacity(locks.count()),
                 awaited: None,
+                request: 0,
+                priority,
                 cpus: None,
                 kept: None,
                 boosted_by: Boost::NONE,
@@ -90,14 +97,16 @@ impl Mutexes {
         };
         Some(Self {
             mutexes: protocols.enumerate().map(mutex).collect(),
-            tasks: set.tasks.iter().map(held).collect(),
+            tasks: set.tasks.iter().zip(set.priorities()).map(held).collect(),
             free: Vec::with_capacity(set.resources.len()),
             boosted: Vec::with_capacity(set.tasks.len()),
-            boosts: 0,
+            numbers: 0,
             order: traits.order,
-            changes_cpus: set.resources.iter().any(|it| {
+            changes_cpus: set.resources.iter().enumerate().any(|(index, it)| {
                 let protocol = it.protocol;
-                protocol.lends_cpus() || (shifts && protocol.is_non_preemptive())
+                let id = ResourceId::from_index(index);
+                let moves = protocol.lends_cpus() || set.served_on(id).is_some();
+                moves || (shifts && protocol.is_non_preemptive())
             }),
             shifts,
             is_laminar: traits.affinities == Affinities::Laminar,
@@ -149,9 +158,12 @@ impl Mutexes {
         if protocol == Protocol::Fmlp {
             self.boost(task, resource);
         }
-        let waits = holder.is_some_and(|holder| holder != task);
+        let waits = match holder {
+            Some(holder) => holder != task,
+            None => !self.may_lock(task, resource),
+        };
         let spins = waits && protocol == Protocol::Spin;
-        if holder.is_none() {
+        if holder.is_none() && !waits {
             self.hold(machine, now, task, resource);
         }
         if protocol.is_non_preemptive() && (spins || !waits) {
@@ -166,6 +178,8 @@ impl Mutexes {
             return Request::Holds;
         }
         self.mutex(resource).waiters.push(task);
+        self.held(task).request = self.numbers;
+        self.numbers += 1;
         self.held(task).awaited = Some(resource);
         if spins {
             machine.spins(task, resource);
@@ -198,7 +212,7 @@ impl Mutexes {
         let held = self.held(task);
         held.own.get_or_insert(own);
         held.mutexes.push((resource, ceiling));
-        if protocol == Protocol::Mpcp {
+        if protocol != Protocol::Fmlp {
             self.boost(task, resource);
         }
         if boosts && !self.boosted.contains(&task) {
@@ -212,8 +226,8 @@ impl Mutexes {
         let Some(ceiling) = self.mutex(resource).boost_of(task) else {
             return;
         };
-        let number = self.boosts;
-        self.boosts += 1;
+        let number = self.numbers;
+        self.numbers += 1;
         let held = self.held(task);
         held.boosted_by = held.boosted_by.min(Boost { ceiling, number });
     }
@@ -300,6 +314,9 @@ impl Mutexes {
 
     /// Passes the free mutex to the job that waits for it and comes next.
     fn hand_over(&mut self, machine: &mut impl MutexMachine, now: Instant, resource: ResourceId) {
+        if self.mutexes[resource.index()].served_on.is_some() {
+            return self.hand_over_served(machine, now, resource);
+        }
         let waiters = &self.mutexes[resource.index()].waiters;
         let order = self.order;
         let rank = |id: &TaskId| {
@@ -311,9 +328,58 @@ impl Mutexes {
             // Of equals the first.
             false => waiters.iter().min_by_key(|id| rank(id)),
         };
-        let Some(&next) = next else {
-            return;
+        if let Some(&next) = next {
+            self.give(machine, now, next, resource);
+        }
+    }
+
+    /// Passes a mutex of the CPU on which this one is served to the most urgent job that waits for one there, if it may lock it.
+    fn hand_over_served(
+        &mut self,
+        machine: &mut impl MutexMachine,
+        now: Instant,
+        resource: ResourceId,
+    ) {
+        let served_on = self.mutexes[resource.index()].served_on;
+        let mutexes = self.mutexes.iter().enumerate();
+        let there = mutexes.filter(|(_, mutex)| mutex.served_on == served_on);
+        let waiters = there.flat_map(|(index, mutex)| {
+            let with = move |&task| (task, ResourceId::from_index(index));
+            mutex.waiters.iter().map(with)
+        });
+        let next = waiters.min_by_key(|(task, _): &(TaskId, ResourceId)| {
+            let held = &self.tasks[task.index()];
+            (held.priority, held.request)
+        });
+        if let Some((next, resource)) = next
+            && self.may_lock(next, resource)
+        {
+            self.give(machine, now, next, resource);
+        }
+    }
+
+    /// Whether the task's job may lock the mutex if no other job holds it: with DPCP if its priority is more urgent than the ceilings of
+    /// all mutexes that are locked on the CPU where it is served.
+    fn may_lock(&self, task: TaskId, resource: ResourceId) -> bool {
+        let served_on = self.mutexes[resource.index()].served_on;
+        let locked = |mutex: &&Mutex| {
+            let by_another = mutex.holder.is_some_and(|holder| holder != task);
+            by_another && mutex.served_on == served_on
         };
+        let ceilings = self.mutexes.iter().filter(locked);
+        let mut ceilings = ceilings.filter_map(|mutex| mutex.ceiling);
+        let own = self.tasks[task.index()].priority;
+        served_on.is_none() || ceilings.all(|(ceiling, _)| own < ceiling)
+    }
+
+    /// Passes the mutex to the job, which waits for it.
+    fn give(
+        &mut self,
+        machine: &mut impl MutexMachine,
+        now: Instant,
+        next: TaskId,
+        resource: ResourceId,
+    ) {
         self.mutex(resource).waiters.retain(|id| *id != next);
         self.held(next).awaited = None;
         self.hold(machine, now, next, resource);
@@ -383,11 +449,16 @@ impl Mutexes {
         }
         let held = &self.tasks[task.index()];
         let present = self.cpus_of(machine, task);
-        if let Some(kept) = held.kept.filter(|_| self.shifts) {
-            return Some(Affinity::pinned(kept)).filter(|cpus| cpus != present);
-        }
         let mutexes = held.mutexes.iter();
         let mutexes = mutexes.map(|(resource, _)| &self.mutexes[resource.index()]);
+        let served_on = mutexes.clone().find_map(|mutex| mutex.served_on);
+        let serves = || self.mutexes.iter().any(|mutex| mutex.served_on.is_some());
+        if let Some(kept) = held.kept.filter(|_| self.shifts || serves()) {
+            return Some(Affinity::pinned(kept)).filter(|cpus| cpus != present);
+        }
+        if served_on.is_some() {
+            return served_on.filter(|cpus| cpus != present);
+        }
         let lent = mutexes.filter(|mutex| mutex.protocol.lends_cpus());
         let own = *machine.own_affinity(task).cpus();
         let waiters = lent.flat_map(|mutex| &mutex.waiters);
@@ -437,15 +508,23 @@ impl Mutexes {
         self.boosted.contains(&task)
             && others.all(|other| {
                 boost(task) < boost(*other)
-                    || machine.own_affinity(task) != machine.own_affinity(*other)
+                    || self.boosted_on(machine, task) != self.boosted_on(machine, *other)
             })
     }
 
-    /// By what the other jobs are scheduled now that hold mutexes that boost on the CPU of this task.
+    /// The CPU on which the task's job is boosted.
+    fn boosted_on<'a>(&'a self, machine: &'a impl MutexMachine, task: TaskId) -> &'a Affinity {
+        let held = self.tasks[task.index()].mutexes.iter();
+        let mut mutexes = held.map(|(resource, _)| &self.mutexes[resource.index()]);
+        let served_on = mutexes.find_map(|mutex| mutex.served_on.as_ref());
+        served_on.unwrap_or_else(|| machine.own_affinity(task))
+    }
+
+    /// By what the other jobs are scheduled now that hold mutexes that boost.
     fn renew_boosted(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
         for at in 0..self.boosted.len() {
             let other = self.boosted[at];
-            if other != task && machine.own_affinity(other) == machine.own_affinity(task) {
+            if other != task {
                 self.renew_rank(machine, other);
             }
         }

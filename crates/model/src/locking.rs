@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::cpu::CpuId;
 use crate::policy_traits::Order;
-use crate::resource::ResourceId;
+use crate::resource::{Protocol, ResourceId};
 use crate::task::{Phase, Priority, TaskId};
 use crate::taskset::TaskSet;
 use crate::time::Span;
@@ -28,9 +28,23 @@ impl TaskSet {
         resources.any(|(index, resource)| {
             let id = ResourceId::from_index(index);
             let mut users = self.tasks.iter().filter(|task| task.locks_one(id));
+            if self.served_on(id).is_some() {
+                return true;
+            }
             let first = users.next().map(|task| &task.affinity);
             resource.protocol.lends_cpus() && users.any(|task| first != Some(&task.affinity))
         })
+    }
+
+    /// The CPU on which jobs have the mutex, if that is not the one of all tasks that use it; `None` if jobs have it where they are.
+    pub fn served_on(&self, resource: ResourceId) -> Option<CpuId> {
+        let Protocol::Dpcp(cpu) = self.resources[resource.index()].protocol else {
+            return None;
+        };
+        let mut users = self.tasks.iter().filter(|task| task.locks_one(resource));
+        users
+            .any(|task| task.only_cpu() != Some(cpu))
+            .then_some(cpu)
     }
 
     /// The most urgent priority, and the shortest relative deadline by this order, of the tasks that use the mutex; `None` if
@@ -198,9 +212,8 @@ fn nested(cycle: &[&Request]) -> Vec<NestedLock> {
 mod tests {
     use super::*;
     use crate::affinity::Affinity;
-    use crate::cpu::CpuId;
     use crate::random::RandomStream;
-    use crate::resource::{Protocol, Resource};
+    use crate::resource::Resource;
     use crate::task::{Task, Work};
     use crate::time::Span;
 

@@ -4,6 +4,8 @@ use core::fmt;
 
 use alloc::string::String;
 
+use crate::cpu::CpuId;
+
 /// Index of a resource in its task set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(u32);
@@ -69,6 +71,12 @@ pub enum Protocol {
     /// that wait suspend themselves, and the most urgent is next. If all its tasks share a CPU, as by
     /// [`Ceiling`](Self::Ceiling) (MPCP; Rajkumar 1990). Under fixed priorities; each task that uses it is bound to one CPU.
     Mpcp,
+    /// If tasks use it that are not bound to this CPU, it is *global*: a job to which it belongs executes on this CPU, boosted, by the
+    /// most urgent priority of the tasks that use the mutex. It locks one there if its own priority is more urgent than those of all
+    /// global mutexes of the CPU that are locked; else it waits, suspended, and the most urgent job that waits for any of them is next
+    /// when that holds. If all its tasks are bound to this CPU, as by [`Ceiling`](Self::Ceiling) (DPCP; Rajkumar, Sha and Lehoczky
+    /// 1988). Under fixed priorities; each task that uses it is bound to one CPU.
+    Dpcp(CpuId),
 }
 
 impl Protocol {
@@ -83,6 +91,7 @@ impl Protocol {
             Self::Spin => "spin",
             Self::Fmlp => "fmlp+",
             Self::Mpcp => "mpcp",
+            Self::Dpcp(_) => "dpcp",
         }
     }
 
@@ -103,12 +112,12 @@ impl Protocol {
 
     /// Whether a job to which the mutex belongs may be scheduled before all others of its CPU that are not boosted.
     pub const fn boosts(self) -> bool {
-        matches!(self, Self::Fmlp | Self::Mpcp)
+        matches!(self, Self::Fmlp | Self::Mpcp | Self::Dpcp(_))
     }
 
     /// Whether it is defined for fixed priorities alone.
     pub const fn needs_priorities(self) -> bool {
-        matches!(self, Self::Mpcp)
+        matches!(self, Self::Mpcp | Self::Dpcp(_))
     }
 
     /// Whether a job must not suspend itself while it holds the mutex, nor wait for another one but by spinning.

@@ -166,6 +166,17 @@ pub enum PolicyError {
         /// Its protocol.
         protocol: Protocol,
     },
+    /// A mutex that jobs have on a CPU to which the policy cannot move a job alone.
+    ServedOn {
+        /// The policy.
+        policy: &'static str,
+        /// The mutex.
+        resource: String,
+        /// Its CPU.
+        cpu: CpuId,
+        /// The groups of CPUs of which jobs use all.
+        clusters: Vec<CpuSet>,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -340,6 +351,24 @@ impl fmt::Display for PolicyError {
                 protocol.name(),
                 Protocol::Fmlp.name()
             ),
+            Self::ServedOn {
+                policy,
+                resource,
+                cpu,
+                clusters,
+            } => {
+                write!(
+                    f,
+                    "{policy}: jobs that hold `{resource}` execute on CPU {cpu}, and this policy binds jobs to all of"
+                )?;
+                clusters
+                    .iter()
+                    .try_for_each(|cluster| write!(f, " {{{cluster}}}"))?;
+                write!(
+                    f,
+                    "; accepted are CPUs that are a cluster alone, and `p-fp`"
+                )
+            }
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }
     }

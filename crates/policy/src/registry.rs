@@ -9,8 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinities, Affinity, Alignment, CpuSet, Order, Phase, Placement, PolicyTraits, Preemption,
-    Protocol, Resource, ResourceId, Task, TaskSet,
+    Affinities, Affinity, Alignment, CpuId, CpuSet, Order, Phase, Placement, PolicyTraits,
+    Preemption, Protocol, Resource, ResourceId, Task, TaskSet,
 };
 
 use crate::error::PolicyError;
@@ -94,6 +94,14 @@ impl Entry {
                 cpus: Box::new(*task.affinity.cpus()),
             });
         }
+        if let Some((resource, cpu)) = self.serves_within(set) {
+            return Err(PolicyError::ServedOn {
+                policy: self.name,
+                resource: resource.name.clone(),
+                cpu,
+                clusters: set.platform.clusters_or_one(),
+            });
+        }
         if let Some(resource) = self.lends_too_far(set) {
             return Err(PolicyError::LentCpus {
                 policy: self.name,
@@ -103,6 +111,20 @@ impl Entry {
             });
         }
         (self.build)(self, set)
+    }
+
+    /// A mutex that jobs have on a CPU that is not one of the groups to which this policy binds jobs.
+    fn serves_within<'a>(&self, set: &'a TaskSet) -> Option<(&'a Resource, CpuId)> {
+        if self.traits.placement != Placement::Clustered {
+            return None;
+        }
+        let clusters = set.platform.clusters_or_one();
+        let mut resources = set.resources.iter().enumerate();
+        resources.find_map(|(index, resource)| {
+            let cpu = set.served_on(ResourceId::from_index(index))?;
+            let is_one = clusters.contains(&CpuSet::single(cpu));
+            (!is_one).then_some((resource, cpu))
+        })
     }
 
     /// A mutex by which a job may come to use CPUs that this policy cannot give it: beyond those that it is bound to, or, if

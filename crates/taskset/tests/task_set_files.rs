@@ -597,3 +597,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn cpu_of_a_mutex_is_written_and_read_back() {
+    let text =
+        "[platform]\ncpus = 2\n\n[[resource]]\nname = \"bus\"\nprotocol = \"dpcp\"\ncpu = 1\n";
+    let set = read(text).unwrap();
+    assert_eq!(
+        set.resources[0].protocol,
+        Protocol::Dpcp(CpuId::from_index(1))
+    );
+    assert_eq!(read(&write(&set)).unwrap(), set);
+}

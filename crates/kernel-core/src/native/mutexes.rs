@@ -109,7 +109,7 @@ impl CoreMutexes {
         match protocol {
             Protocol::None => Some(0),
             Protocol::Inheritance => Some(1),
-            Protocol::Migratory | Protocol::Fmlp | Protocol::Mpcp => None,
+            Protocol::Migratory | Protocol::Fmlp | Protocol::Mpcp | Protocol::Dpcp(_) => None,
             Protocol::Ceiling => Some(2),
             Protocol::NonPreemptive => Some(3),
             Protocol::Spin => Some(4),

@@ -2,7 +2,7 @@
 
 use shiftwork_kernel_core::{MUTEXES_MAX, UNLOCKS_MAX};
 use shiftwork_machine::{Mutexes, may_be_throttled};
-use shiftwork_model::{Change, Phase, ResourceId, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Change, Phase, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
 use super::{THROTTLED_MAX, changes, most_at_once};
 use crate::{Backend, LiveError, Plan};
@@ -19,11 +19,18 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
             .tasks
             .iter()
             .any(|task| task.locks_one(ResourceId::from_index(index)));
-        if is_used && resource.protocol.lends_cpus() && !is_fifo {
+        let moves = plan.set.served_on(ResourceId::from_index(index)).is_some();
+        if is_used && (moves || resource.protocol.lends_cpus()) && !is_fifo {
+            let other = if moves {
+                Protocol::Mpcp
+            } else {
+                Protocol::Inheritance
+            };
             return Err(LiveError::TaskSet(format!(
                 "resource `{}`: sched_ext runs a thread only on the CPUs of its own task, and the holder of this mutex may need \
-                 others; use --machine fifo, protocol \"inheritance\", or `simulate`",
-                resource.name
+                 others; use --machine fifo, protocol \"{}\", or `simulate`",
+                resource.name,
+                other.name()
             )));
         }
         if is_used && resource.protocol.boosts() && matches!(backend, Backend::Kernel) {
@@ -115,9 +122,7 @@ fn check_task(set: &TaskSet, id: TaskId, task: &Task, is_fifo: bool) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use shiftwork_model::{
-        Action, Affinity, CpuId, Instant, OnOverrun, Protocol, Resource, Span, Work,
-    };
+    use shiftwork_model::{Action, Affinity, CpuId, Instant, OnOverrun, Resource, Span, Work};
 
     use super::*;
     use crate::plan::Attention;
@@ -221,6 +226,18 @@ mod tests {
             "resource `r0`: sched_ext runs a thread only on",
         );
         assert_eq!(refusal_of(1, lend, fifo), None);
+        let serve = |cpu| {
+            let protocol = Protocol::Dpcp(CpuId::from_index(cpu));
+            move |set: &mut TaskSet| set.resources[0].protocol = protocol
+        };
+        begins(
+            refusal_of(1, serve(1), agent),
+            "others; use --machine fifo, protocol \"mpcp\", or",
+        );
+        assert_eq!(refusal_of(1, serve(1), fifo), None);
+        // That of the task itself.
+        assert_eq!(refusal_of(1, serve(0), agent), None);
+        begins(refusal(1, serve(0)), "the protocol \"dpcp\"");
         for protocol in [Protocol::Fmlp, Protocol::Mpcp] {
             assert_eq!(refusal_of(1, boosts(protocol), agent), None);
             assert_eq!(refusal_of(1, boosts(protocol), fifo), None);

@@ -1,6 +1,6 @@
 //! What is known of one mutex, and how it boosts jobs to which it belongs.
 
-use shiftwork_model::{Priority, Protocol, Span, TaskId};
+use shiftwork_model::{Affinity, Priority, Protocol, Span, TaskId};
 
 /// A mutex.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ pub(super) struct Mutex {
     pub(super) ceiling: Option<(Priority, Span)>,
     /// With MPCP, the remote ceilings of the tasks to which it is global.
     pub(super) remote_ceilings: Vec<(TaskId, Priority)>,
+    /// With DPCP, the CPU on which jobs have it; `None` if all tasks that use it are bound to that.
+    pub(super) served_on: Option<Affinity>,
     pub(super) holder: Option<TaskId>,
     /// In the order of their requests.
     pub(super) waiters: Vec<TaskId>,
@@ -21,6 +23,7 @@ impl Mutex {
         let mut remote = self.remote_ceilings.iter();
         match self.protocol {
             Protocol::Fmlp => Some(Priority::NON_PREEMPTIVE),
+            Protocol::Dpcp(_) => self.served_on.and(self.ceiling).map(|it| it.0),
             _ => Some(remote.find(|(user, _)| *user == task)?.1),
         }
     }
@@ -29,14 +32,14 @@ impl Mutex {
     pub(super) fn has_ceiling(&self, task: TaskId) -> bool {
         match self.protocol {
             Protocol::Ceiling => true,
-            Protocol::Mpcp => self.boost_of(task).is_none(),
+            Protocol::Mpcp | Protocol::Dpcp(_) => self.boost_of(task).is_none(),
             _ => false,
         }
     }
 }
 
-/// By what boosted jobs of a CPU precede each other, the least first: those with FMLP+, and then those of the most urgent remote
-/// ceilings; of equals the first number, that of the request with FMLP+ and that of the lock with MPCP.
+/// By what boosted jobs of a CPU precede each other, the least first: those with FMLP+, and then those of the most urgent ceilings,
+/// remote ones with MPCP; of equals the first number, that of the request with FMLP+ and else that of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Boost {
     pub(super) ceiling: Priority,

@@ -2,11 +2,11 @@
 //! unit after the other, and against what holds of all of them.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
+mod ceilings;
 #[path = "../common/mod.rs"]
 mod common;
 mod definition;
 mod locks;
-mod mpcp;
 mod random;
 mod triggers;
 

@@ -72,8 +72,8 @@ pub(crate) const BOUND: [Protocol; 6] = [
     Protocol::Fmlp,
 ];
 
-/// The same where priorities are fixed; one twice, so that it is drawn more often.
-pub(crate) const BOUND_BY_PRIORITY: [Protocol; 8] = [
+/// The same where priorities are fixed; some more than once, so that they are drawn more often.
+pub(crate) const BOUND_BY_PRIORITY: [Protocol; 11] = [
     Protocol::None,
     Protocol::Inheritance,
     Protocol::Ceiling,
@@ -82,6 +82,9 @@ pub(crate) const BOUND_BY_PRIORITY: [Protocol; 8] = [
     Protocol::Fmlp,
     Protocol::Mpcp,
     Protocol::Mpcp,
+    Protocol::Dpcp(CpuId::from_index(0)),
+    Protocol::Dpcp(CpuId::from_index(1)),
+    Protocol::Dpcp(CpuId::from_index(2)),
 ];
 
 /// Those that every policy takes that takes mutexes.
@@ -131,6 +134,10 @@ pub(crate) fn locking_set(seed: u64, affinities: &[&str], protocols: &[Protocol]
         .map(|_| match mixed {
             true => protocols[random.below(kinds) as usize],
             false => one,
+        })
+        .map(|protocol| match protocol {
+            Protocol::Dpcp(cpu) => Protocol::Dpcp(CpuId::from_index(cpu.index() % cpus)),
+            other => other,
         })
         .collect();
     let tasks = (0..2 + random.below(5)).map(|index| {

@@ -126,7 +126,7 @@ fn read_file<'t>(
     let name = file.map("name", |value| value.text("the name of the task set"));
     let names = platform::read(&file, environment.sysfs);
     let scheduler = file.map("scheduler", |value| read_scheduler(value, environment));
-    let resources = Resources::read(&file);
+    let resources = Resources::read(&file, &names);
     let mut ids = TaskNames::new();
     let named = file.each("task", "a list of tables [[task]]", |item| {
         task::read_name(item, &mut ids)

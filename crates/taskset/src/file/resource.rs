@@ -1,12 +1,13 @@
 //! The `[[resource]]` tables of a task-set file: mutexes, and the mistakes in how tasks use them.
 
-use shiftwork_model::{Phase, Protocol, Resource, ResourceId, TaskSet};
+use shiftwork_model::{CPUS_MAX, CpuId, Phase, Protocol, Resource, ResourceId, TaskSet};
 
+use crate::cpus::Names;
 use crate::error::{LockWhileHolding, TasksetError};
 use crate::keys::{Key, Takes, may, must, words};
 use crate::tree::{Table, Value};
 
-pub(super) static KEYS: [Key; 2] = [
+pub(super) static KEYS: [Key; 3] = [
     must(
         "name",
         Takes::Name,
@@ -18,11 +19,16 @@ pub(super) static KEYS: [Key; 2] = [
         "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
          on the CPUs of those that wait too, at once that of the most urgent task that uses it, or not to be preempted, which \
          jobs that wait are not either with `spin`, or before all others of its CPU in the order of requests \
-         (`fmlp+`) or of ceilings (`mpcp`); default `none`.",
+         (`fmlp+`) or of ceilings (`mpcp`, and `dpcp` on the CPU of the mutex); default `none`.",
+    ),
+    may(
+        "cpu",
+        Takes::Whole(0, CPUS_MAX as u32 - 1),
+        "The CPU on which jobs execute that hold it, with `dpcp`.",
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 8] = [
+pub(super) const PROTOCOLS: [(&str, Protocol); 9] = [
     named(Protocol::None),
     named(Protocol::Inheritance),
     named(Protocol::Migratory),
@@ -31,6 +37,7 @@ pub(super) const PROTOCOLS: [(&str, Protocol); 8] = [
     named(Protocol::Spin),
     named(Protocol::Fmlp),
     named(Protocol::Mpcp),
+    named(Protocol::Dpcp(CpuId::from_index(0))),
 ];
 
 const fn named(protocol: Protocol) -> (&'static str, Protocol) {
@@ -46,11 +53,11 @@ pub(super) struct Resources {
 
 impl Resources {
     /// Reads every `[[resource]]`; mistakes are noted in the file.
-    pub(super) fn read(file: &Table<'_>) -> Self {
+    pub(super) fn read(file: &Table<'_>, names: &Names) -> Self {
         let mut all: Vec<Resource> = Vec::new();
         let mut unsure = None;
         for value in file.items("resource") {
-            match file.source().note(read(&value, &all)) {
+            match file.source().note(read(&value, &all, names)) {
                 Ok(resource) => all.push(resource),
                 Err(mistake) => drop(unsure.get_or_insert(mistake)),
             }
@@ -75,7 +82,7 @@ impl Resources {
     }
 }
 
-fn read(value: &Value<'_>, before: &[Resource]) -> Result<Resource, TasksetError> {
+fn read(value: &Value<'_>, before: &[Resource], names: &Names) -> Result<Resource, TasksetError> {
     let mut table = value.table(&KEYS, "a table [[resource]]")?;
     table.rename("a resource".to_string());
     let name = table.need_map("name", "name = \"bus\"", |value| {
@@ -89,9 +96,27 @@ fn read(value: &Value<'_>, before: &[Resource]) -> Result<Resource, TasksetError
         }
     });
     let protocol = table.map("protocol", |value| value.word(&PROTOCOLS));
+    let protocol = protocol.map(Option::unwrap_or_default);
+    let protocol = match protocol {
+        Ok(Protocol::Dpcp(_)) => {
+            let cpu = table.need_map("cpu", "cpu = 0", |value| names.cpu(value));
+            cpu.map(Protocol::Dpcp)
+        }
+        other => {
+            let is_known = other.is_ok();
+            let cpu = table.map("cpu", |value| match is_known {
+                false => Ok(()),
+                true => Err(value.out_of_range(
+                    "there, and jobs that hold this mutex stay on their CPUs".to_string(),
+                    "protocol = \"dpcp\", or no `cpu`".to_string(),
+                )),
+            });
+            cpu.and(other)
+        }
+    };
     Ok(Resource {
         name: name?,
-        protocol: protocol?.unwrap_or_default(),
+        protocol: protocol?,
     })
 }
 

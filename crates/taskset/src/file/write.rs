@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::resource::PROTOCOLS;
 use shiftwork_model::{
     Action, Affinity, Arrival, Chain, Change, CpuSet, Frequency, Instant, Join, OnOverrun, Pace,
     Phase, Platform, Protocol, Resource, ResourceId, SchedulerOptions, Span, Task, TaskId, TaskSet,
@@ -207,13 +206,11 @@ fn affinity(affinity: &Affinity, platform: &Platform) -> String {
 fn write_resource(out: &mut String, resource: &Resource) {
     out.push_str("\n[[resource]]\n");
     line(out, "name", &quoted(&resource.name));
-    let named = PROTOCOLS
-        .iter()
-        .find(|(_, protocol)| *protocol == resource.protocol);
-    if let Some((name, protocol)) = named
-        && *protocol != Protocol::None
-    {
-        line(out, "protocol", &quoted(name));
+    if resource.protocol != Protocol::None {
+        line(out, "protocol", &quoted(resource.protocol.name()));
+    }
+    if let Protocol::Dpcp(cpu) = resource.protocol {
+        line(out, "cpu", &cpu.to_string());
     }
 }
 

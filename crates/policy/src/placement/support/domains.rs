@@ -36,7 +36,7 @@ struct Domain<O: JobOrder> {
     idle: CpuSet,
     idle_count: usize,
     backlog: Backlog<O>,
-    /// How often a task was bound here: room for that many backlogged jobs.
+    /// How often a task was bound here and not moved elsewhere: room for that many backlogged jobs.
     bound: usize,
     /// By the CPU's place in the domain.
     least: LeastUrgent<O::Key>,
@@ -323,6 +323,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         }
         let entry = *self.tasks.get(task);
         self.depart(task, out);
+        self.domains[usize::from(self.domain_of[task.index()])].bound -= 1;
         self.bind(task, group, entry.last_cpu);
         if entry.status != Status::NotReady {
             self.arrive(entry.job, out);

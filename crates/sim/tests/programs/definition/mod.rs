@@ -147,7 +147,7 @@ impl<'a> Definition<'a> {
     /// By the CPU of a task that is bound to one, else by what the run did.
     fn order(&self, task: usize) -> usize {
         match self.set.tasks[task].only_cpu() {
-            Some(cpu) if self.is_partitioned() => cpu.index(),
+            Some(_) if self.is_partitioned() => self.cpus(task).iter().next().unwrap().index(),
             _ => self.done[task].front().copied().unwrap_or(usize::MAX),
         }
     }
@@ -228,7 +228,10 @@ impl<'a> Definition<'a> {
             self.done[task].pop_front();
         }
         let spins = protocol == Protocol::Spin && holder.is_some();
-        let has_it = holder.is_none_or(|holder| holder == task);
+        let has_it = match holder {
+            Some(holder) => holder == task,
+            None => self.may_lock(task, resource),
+        };
         let job = &mut self.jobs[task][0];
         if protocol.is_non_preemptive() && (spins || has_it) && job.kept.is_none() {
             job.kept = Some(cpu);
@@ -238,11 +241,11 @@ impl<'a> Definition<'a> {
             true => job.at -= 1,
             false => job.begin(),
         }
-        if protocol == Protocol::Fmlp {
+        if matches!(protocol, Protocol::Fmlp | Protocol::Dpcp(_)) && holder != Some(task) {
             self.requests += 1;
             self.jobs[task][0].request = self.requests;
         }
-        if holder.is_none() {
+        if holder.is_none() && has_it {
             self.hold(task, resource, now);
         } else if !has_it {
             self.jobs[task][0].spins = spins;
@@ -254,10 +257,8 @@ impl<'a> Definition<'a> {
     /// The CPU on which the task runs.
     fn cpu(&self, task: usize, now: u64) -> CpuId {
         // A job that is bound to one may have been lent others.
-        if let Some(cpu) = self.set.tasks[task].only_cpu()
-            && self.is_partitioned()
-        {
-            return cpu;
+        if self.is_partitioned() {
+            return self.cpus(task).iter().next().unwrap();
         }
         let place = self.done[task].front().copied().unwrap_or(usize::MAX);
         let before = self.records.iter().take(place);
@@ -274,7 +275,13 @@ impl<'a> Definition<'a> {
     }
 
     fn hand_over(&mut self, resource: ResourceId, now: u64) {
-        let waiters = self.waiters.entry(resource).or_default().clone();
+        let served = self.next_served(resource);
+        let resource = served.map_or(resource, |(_, mutex)| mutex);
+        let waiters = match (served, self.served_on(resource)) {
+            (Some((task, _)), _) => vec![task],
+            (None, Some(_)) => Vec::new(),
+            (None, None) => self.waiters.entry(resource).or_default().clone(),
+        };
         let protocol = self.set.resources[resource.index()].protocol;
         let next = match matches!(protocol, Protocol::Spin | Protocol::Fmlp) {
             true => waiters.first(),
@@ -398,7 +405,8 @@ impl<'a> Definition<'a> {
                         .fold(rank, u64::min);
                 }
                 Protocol::Mpcp if self.is_global(resource) => {}
-                Protocol::Ceiling | Protocol::Mpcp => {
+                Protocol::Dpcp(_) if self.served_on(resource).is_some() => {}
+                Protocol::Ceiling | Protocol::Mpcp | Protocol::Dpcp(_) => {
                     let users = self.set.iter().filter(|(_, it)| it.locks_one(resource));
                     let ceiling = users.map(|(user, it)| match self.by_priority {
                         true => self.priorities[user.index()],
@@ -414,6 +422,9 @@ impl<'a> Definition<'a> {
     /// The task's own CPUs, and those of the jobs that wait for a mutex with migratory inheritance that it holds.
     fn cpus(&self, task: usize) -> CpuSet {
         if let Some(cpu) = self.jobs[task][0].kept {
+            return CpuSet::single(cpu);
+        }
+        if let Some(cpu) = self.served(task) {
             return CpuSet::single(cpu);
         }
         let held = self.jobs[task][0].held.iter().map(|(resource, _)| resource);

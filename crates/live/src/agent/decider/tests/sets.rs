@@ -211,6 +211,11 @@ impl Maker {
             .map(|_| PROTOCOLS[self.random.below(PROTOCOLS.len() as u64) as usize])
             .collect();
         protocols.sort_by_key(|protocol| PROTOCOLS.iter().position(|it| it == protocol));
+        for protocol in &mut protocols {
+            if let Protocol::Dpcp(cpu) = protocol {
+                *cpu = CpuId::from_index(self.random.below(self.cpus as u64) as usize);
+            }
+        }
         let resource = |(index, protocol)| Resource {
             name: format!("R{index}"),
             protocol,
@@ -342,13 +347,14 @@ impl Maker {
 }
 
 /// In an order in which all may be nested.
-const PROTOCOLS: [Protocol; 8] = [
+const PROTOCOLS: [Protocol; 9] = [
     Protocol::None,
     Protocol::Inheritance,
     Protocol::Migratory,
     Protocol::Ceiling,
     Protocol::Fmlp,
     Protocol::Mpcp,
+    Protocol::Dpcp(CpuId::from_index(0)),
     Protocol::NonPreemptive,
     Protocol::Spin,
 ];
