@@ -15,21 +15,27 @@ class Chart {
   constructor(canvas, run, index) {
     Object.assign(this, { canvas, run, index });
     this.context = canvas.getContext("2d");
-    // The more lanes, the lower they are: [lane, bar].
-    const count = run.tasks.length;
-    this.cpuLane = run.cpus > 64 ? 6 : run.cpus > 16 ? 16 : 24;
-    [this.taskLane, this.bar] = count > 100 ? [12, 5] : count > 16 ? [21, 9] : [32, 14];
+    this.cpuLane = run.cpus > 64 ? 6 : run.cpus > 32 ? 10 : run.cpus > 16 ? 16 : 24;
     this.tasksTop = AXIS + PAD + run.cpus * this.cpuLane + 10;
-    this.height = this.tasksTop + run.tasks.length * this.taskLane + PAD + STRIP;
+    this.show(run.lanes);
+  }
+
+  // Gives lanes to these tasks, in this order.
+  show(lanes) {
+    const { canvas, context: c, run } = this;
+    Object.assign(this, { lanes, place: new Map(lanes.map((task, lane) => [task, lane])) });
+    // The more lanes, the lower they are: [lane, bar].
+    [this.taskLane, this.bar] = lanes.length > 100 ? [12, 5] : lanes.length > 16 ? [21, 9] : [32, 14];
+    this.height = this.tasksTop + lanes.length * this.taskLane + PAD + STRIP;
     canvas.style.height = `${this.height}px`;
-    this.context.font = `600 12px ${FONT}`;
-    this.names = Math.max(60, ...run.tasks.map(([name]) => this.context.measureText(name).width));
+    c.font = `600 12px ${FONT}`;
+    this.names = lanes.reduce((most, task) => Math.max(most, c.measureText(run.tasks[task][0]).width), 60);
   }
 
   x(ns) { return this.gutter + ((ns - view.from) / (view.to - view.from)) * this.plot; }
   time(x) { return view.from + ((x - this.gutter) / this.plot) * (view.to - view.from); }
   cpuTop(cpu) { return AXIS + PAD + cpu * this.cpuLane; }
-  taskTop(task) { return this.tasksTop + task * this.taskLane; }
+  taskTop(task) { return this.tasksTop + this.place.get(task) * this.taskLane; }
 
   draw(print) {
     const { canvas, context: c, run } = this;
@@ -59,7 +65,8 @@ class Chart {
     this.cpus();
     this.tasks();
     this.crossings(run.shifts, (cpu) => this.cpuTop(cpu) + this.cpuLane / 2 - 0.5, SHIFT);
-    this.crossings(run.triggers, (task) => this.taskTop(task) + this.taskLane - 4 - this.bar / 2, TRIGGER);
+    const triggers = run.triggers.filter((t) => this.place.has(t.source) && this.place.has(t.target));
+    this.crossings(triggers, (task) => this.taskTop(task) + this.taskLane - 4 - this.bar / 2, TRIGGER);
     c.font = `11px ${FONT}`;
     c.textAlign = "left";
     c.textBaseline = "middle";
@@ -151,7 +158,7 @@ class Chart {
 
   // Notes the longer of two texts that fits a box; texts are drawn last.
   caption(long, short, [left, width], y, ink = "#10151c") {
-    if (this.cpuLane < 10 && y < this.tasksTop) return;
+    if (this.cpuLane < 14 && y < this.tasksTop) return;
     const start = Math.max(left, this.gutter), room = Math.min(left + width, this.width) - start - 7;
     if (room < 8) return;
     const { context: c } = this;
@@ -162,7 +169,7 @@ class Chart {
   }
 
   tasks() {
-    this.run.tasks.forEach((_, task) => {
+    this.lanes.forEach((task) => {
       this.states(task, (kind) => kind === 1);
       this.lives(task);
       this.states(task, (kind) => kind > 1 && kind < 5);
@@ -411,7 +418,8 @@ class Chart {
     for (let cpu = 0; cpu < run.cpus; cpu += every) {
       write(`CPU ${cpu}`, this.cpuTop(cpu) + this.cpuLane / 2, `${size}px ${FONT}`, colours.faint);
     }
-    run.tasks.forEach(([name, cpus], task) => {
+    this.lanes.forEach((task) => {
+      const [name, cpus] = run.tasks[task];
       const top = this.taskTop(task), own = colour(task, run.tasks.length);
       if (this.bar > 10) {
         write(name, top + 11, `600 12px ${FONT}`, colours.ink, own);
@@ -466,8 +474,8 @@ class Chart {
       if (!slice || slice.from > at) return `CPU ${cpu}: idle\n${span(at)}`;
       return `${run.tasks[slice.task][0]} #${slice.job} on CPU ${cpu}\n${this.during(slice)}\n${this.job(slice.task, slice.job)}`;
     }
-    const task = Math.floor((y - this.tasksTop) / this.taskLane);
-    if (y < this.tasksTop || task >= run.tasks.length) return "";
+    const task = this.lanes[Math.floor((y - this.tasksTop) / this.taskLane)];
+    if (task === undefined) return "";
     const job = this.visibleJobs(task).find((j) => j.release <= at && at < j.end);
     if (!job) return `${run.tasks[task][0]}: no job pending\n${span(at)}`;
     const running = run.executed[task].find((s) => s.from <= at && at < s.to);

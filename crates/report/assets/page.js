@@ -101,6 +101,7 @@ const start = () => {
     goTo({ task: Number(task), job: Number(job), release: Number(from), deadline: Number(to), end: Number(to) }, Number(run));
     charts[Number(run)].canvas.scrollIntoView({ block: "center", behavior: "smooth" });
   }));
+  listenToFilter();
   document.getElementById("theme").addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";

@@ -19,6 +19,8 @@ const zoom = (factor, at = (view.from + view.to) / 2) =>
 const pan = (share) => look(view.from + (view.to - view.from) * share, view.to + (view.to - view.from) * share);
 
 const goTo = (job, run) => {
+  const chart = charts[run];
+  if (!chart.place.has(job.task)) chart.show([job.task, ...chart.lanes]);
   view.marked = { run, task: job.task, job: job.job };
   const end = Math.max(job.end, job.deadline);
   const width = Math.max((end - job.release) * 1.5, 1);

@@ -6,10 +6,12 @@
 //! same input gives the same bytes.
 //!
 //! Start reading at [`table`] for the terminal and at [`html`] for the page. Both contain only layout;
-//! the data come from `timeline` (the run reconstructed from its records) and `misses` (deadline misses and
-//! their reasons).
+//! the data come from `overview` (what holds of the whole run), `misses` (deadline misses and their reasons), and
+//! `timeline` (the part of the run that is drawn, reconstructed from its records).
 
+mod excerpt;
 mod misses;
+mod overview;
 mod page;
 pub mod plot;
 mod run;

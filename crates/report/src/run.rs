@@ -1,7 +1,7 @@
 //! The input of a report: one run and its provenance.
 
-use shiftwork_model::{Affinity, Record, Span, TaskSet};
-use shiftwork_trace::{RunSummary, check};
+use shiftwork_model::{Affinity, Span, TaskSet};
+use shiftwork_trace::{Records, RunSummary, check};
 
 /// The provenance of a report, so that it can be reproduced. Empty fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Run<'a> {
     /// The task set that ran.
     pub set: &'a TaskSet,
     /// All records, in order.
-    pub records: &'a [Record],
+    pub records: Records<'a>,
     /// The counters of the same records.
     pub summary: &'a RunSummary,
     /// The promises of the policy; without them misses are explained in less detail.
@@ -58,12 +58,19 @@ impl Run<'_> {
 /// Limits of the contents of a page; the page states omissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Stretches of execution in the schedule chart of one run.
+    /// Stretches of execution in the schedule chart of one run; of more than two runs, in as many charts together as two
+    /// would have.
     pub slices: usize,
     /// Misses explained one by one.
     pub misses: usize,
     /// Rows of the table of jobs.
     pub jobs: usize,
+    /// Tasks up to which all are shown alike. Of more, those that matter are shown first.
+    pub tasks: usize,
+    /// How many of these there are then.
+    pub foremost: usize,
+    /// Pictures of response times, and rows of their quantiles.
+    pub pictures: usize,
 }
 
 /// Limits for at most about a megabyte per run.
@@ -73,6 +80,9 @@ impl Default for Limits {
             slices: 20_000,
             misses: 25,
             jobs: 500,
+            tasks: 40,
+            foremost: 24,
+            pictures: 1_000,
         }
     }
 }

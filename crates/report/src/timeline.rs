@@ -1,9 +1,16 @@
-//! A run reconstructed from its records for the charts: the schedule, and the states of every job.
+//! A run reconstructed from its records for the charts: the schedule, and the states of jobs.
+
+use std::collections::VecDeque;
 
 use shiftwork_model::{
-    CpuId, Instant, JobId, NotReadyReason, Record, RecordKind, Recorder, TaskId, TaskSet,
+    CpuId, Instant, JobId, NotReadyReason, RecordKind, Recorder, TaskId, TaskSet,
 };
-use shiftwork_trace::{Segment, Segments};
+use shiftwork_trace::{Records, Segment, Segments};
+
+use crate::excerpt::Excerpt;
+
+#[cfg(test)]
+mod tests;
 
 /// The state of a pending job, independent of whether it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +41,7 @@ pub(crate) enum End {
 }
 
 /// The history of one job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobHistory {
     pub job: JobId,
     pub release: Instant,
@@ -82,7 +89,7 @@ pub(crate) struct Away {
     pub why: Absence,
 }
 
-/// One run. All data per CPU and per task are in order of time.
+/// An excerpt of one run. All data per CPU and per task are in order of time.
 pub(crate) struct Timeline {
     pub horizon: Instant,
     pub cpus: Vec<Vec<Segment>>,
@@ -90,19 +97,32 @@ pub(crate) struct Timeline {
     pub away: Vec<[Vec<Away>; 3]>,
     pub shifts: Vec<Shift>,
     pub triggers: Vec<TriggerMade>,
-    /// The jobs of each task, by number.
+    /// The jobs of each task that the excerpt shows, by number.
     pub tasks: Vec<Vec<JobHistory>>,
+    /// The first jobs of the run by release, as many as were wanted.
+    pub first: Vec<JobHistory>,
     pub refusals: Vec<(Instant, String)>,
     /// Records that name a task, job or CPU which the task set does not have; they were left out.
     pub foreign: usize,
 }
 
 impl Timeline {
-    /// Reconstructs a run of `set` from its records. Records after `horizon` are ignored.
-    pub fn of(set: &TaskSet, records: &[Record], horizon: Instant) -> Self {
-        let mut builder = Builder::new(set, horizon);
+    /// Reconstructs an excerpt of a run of `set` from its records, and the first `most` of all its jobs. Records after
+    /// `horizon` are ignored.
+    ///
+    /// # Cost
+    /// One pass over the records; memory for what is kept, and for the jobs that are pending at a time.
+    pub fn of(
+        set: &TaskSet,
+        records: Records<'_>,
+        horizon: Instant,
+        (excerpt, most): (&Excerpt, usize),
+    ) -> Self {
+        let mut builder = Builder::new(set, horizon, excerpt, most);
         for record in records.iter().take_while(|record| record.at <= horizon) {
-            builder.now = record.at;
+            if record.at != builder.now {
+                builder.advance(record.at);
+            }
             let known = builder.apply(&record.kind);
             builder.line.foreign += usize::from(known.is_none());
         }
@@ -110,7 +130,44 @@ impl Timeline {
     }
 }
 
+impl Timeline {
+    fn keep(&mut self, history: JobHistory, excerpt: &Excerpt, first_until: Instant) {
+        let end = history.end(self.horizon).max(history.deadline);
+        if history.release <= first_until {
+            self.first.push(history.clone());
+        }
+        if excerpt.shows(history.release, end) {
+            self.tasks[history.job.task.index()].push(history);
+        }
+    }
+
+    /// Puts what was kept when it ended into the order of its begin.
+    fn sort(&mut self, most: usize) {
+        for histories in &mut self.tasks {
+            histories.sort_by_key(|history| history.job.number);
+        }
+        for slices in &mut self.cpus {
+            slices.sort_by_key(|slice| slice.from);
+        }
+        self.shifts.sort_by_key(|shift| (shift.at, shift.to));
+        self.first
+            .sort_by_key(|history| (history.release, history.job));
+        self.first.truncate(most);
+    }
+}
+
 impl JobHistory {
+    fn new(job: JobId, release: Instant, deadline: Instant) -> Self {
+        Self {
+            job,
+            release,
+            deadline,
+            end: End::Unfinished,
+            states: vec![(release, State::Queued)],
+            segments: Vec::new(),
+        }
+    }
+
     /// End of the job, or the horizon if it did not end.
     pub fn end(&self, horizon: Instant) -> Instant {
         match self.end {
@@ -148,15 +205,29 @@ impl JobHistory {
 }
 
 /// Reads records one by one. A helper returns `None` if the record names an unknown task, job or CPU.
-struct Builder {
+struct Builder<'a> {
     line: Timeline,
+    excerpt: &'a Excerpt,
+    /// Number of first jobs that are kept wherever they are.
+    most: usize,
+    /// Number of jobs released so far, and the instant at which the last of the first jobs was released.
+    released: usize,
+    first_until: Instant,
     now: Instant,
     segments: Segments,
     gone: Vec<[Option<Instant>; 3]>,
+    /// The jobs of each task that are pending, or ended at this instant, by number.
+    live: Vec<VecDeque<JobHistory>>,
+    /// By task, the number of the last job that was released.
+    last: Vec<u64>,
+    /// The tasks with live jobs that have ended.
+    ended: Vec<TaskId>,
+    /// Takes what is said of jobs after their ends.
+    past: JobHistory,
 }
 
-impl Builder {
-    fn new(set: &TaskSet, horizon: Instant) -> Self {
+impl<'a> Builder<'a> {
+    fn new(set: &TaskSet, horizon: Instant, excerpt: &'a Excerpt, most: usize) -> Self {
         let cpus = set.platform.cpus;
         let line = Timeline {
             horizon,
@@ -165,14 +236,66 @@ impl Builder {
             shifts: Vec::new(),
             triggers: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
+            first: Vec::new(),
             refusals: Vec::new(),
             foreign: 0,
         };
+        let nothing = JobId {
+            task: TaskId::LAST,
+            number: 0,
+        };
         Self {
             line,
+            excerpt,
+            most,
+            released: 0,
+            first_until: Instant::ZERO,
             now: Instant::ZERO,
             segments: Segments::new(cpus),
             gone: vec![[None; 3]; cpus],
+            live: vec![VecDeque::new(); set.tasks.len()],
+            last: vec![0; set.tasks.len()],
+            ended: Vec::new(),
+            past: JobHistory::new(nothing, Instant::ZERO, Instant::ZERO),
+        }
+    }
+
+    /// Ends an instant: keeps or drops what has ended.
+    fn advance(&mut self, to: Instant) {
+        let ended = std::mem::take(&mut self.ended);
+        if !ended.is_empty() || !self.segments.is_settled() {
+            self.segments.advance(to);
+            self.take_segments();
+        }
+        for &task in &ended {
+            self.take_ended(task);
+        }
+        // The list is empty: what ends now ends at the new instant.
+        self.ended = ended;
+        self.ended.clear();
+        self.now = to;
+    }
+
+    fn take_segments(&mut self) {
+        let ended: Vec<Segment> = self.segments.take_ended().collect();
+        for segment in ended {
+            self.take_segment(segment);
+        }
+    }
+
+    fn take_segment(&mut self, segment: Segment) {
+        if self.excerpt.shows_slice(&segment) {
+            self.line.cpus[segment.cpu.index()].push(segment);
+        }
+        self.add_segment(segment);
+    }
+
+    /// Keeps or drops the jobs of the task that have ended.
+    fn take_ended(&mut self, task: TaskId) {
+        let live = &mut self.live[task.index()];
+        while let Some(at) = live.iter().position(|job| job.end != End::Unfinished) {
+            let history = live.remove(at).expect("it is there");
+            self.line.keep(history, self.excerpt, self.first_until);
         }
     }
 
@@ -197,7 +320,10 @@ impl Builder {
                     history.enter(now, State::Ready);
                 }
             }
-            RecordKind::Completed { job } => self.history(job)?.end = End::Finished(now),
+            RecordKind::Completed { job } => {
+                self.history(job)?.end = End::Finished(now);
+                self.ended.push(job.task);
+            }
             RecordKind::Switched { cpu, to, .. } => {
                 if let Some(job) = to {
                     self.history(job)?;
@@ -220,7 +346,8 @@ impl Builder {
                 self.history(by)?;
                 self.line.tasks.get(task.index())?;
                 let made = TriggerMade { at: now, by, task };
-                self.line.triggers.extend((!is_lost).then_some(made));
+                let is_shown = !is_lost && self.excerpt.shows(now, now);
+                self.line.triggers.extend(is_shown.then_some(made));
             }
             RecordKind::AffinitySet { task, .. }
             | RecordKind::AttributesSet { task, .. }
@@ -238,10 +365,18 @@ impl Builder {
         Some(())
     }
 
+    /// The history of the job; one that is not kept if it ended before.
     fn history(&mut self, job: JobId) -> Option<&mut JobHistory> {
-        let histories = self.line.tasks.get_mut(job.task.index())?;
+        let histories = self.live.get_mut(job.task.index())?;
         let index = histories.binary_search_by_key(&job.number, |history| history.job.number);
-        histories.get_mut(index.ok()?)
+        match index {
+            Ok(index) => histories.get_mut(index),
+            Err(_) => {
+                let was_released = (1..=self.last[job.task.index()]).contains(&job.number);
+                self.past.states.truncate(1);
+                was_released.then_some(&mut self.past)
+            }
+        }
     }
 
     fn release(&mut self, job: JobId, deadline: Instant) -> Option<()> {
@@ -249,34 +384,28 @@ impl Builder {
         if self.now >= self.line.horizon {
             return self.line.tasks.get(job.task.index()).map(|_| ());
         }
-        let histories = self.line.tasks.get_mut(job.task.index())?;
+        let last = self.last.get_mut(job.task.index())?;
         // A number that does not grow would break the search by number.
-        if histories
-            .last()
-            .is_some_and(|last| last.job.number >= job.number)
-        {
+        if *last >= job.number {
             return None;
         }
-        histories.push(JobHistory {
-            job,
-            release: self.now,
-            deadline,
-            end: End::Unfinished,
-            states: vec![(self.now, State::Queued)],
-            segments: Vec::new(),
-        });
+        *last = job.number;
+        self.live[job.task.index()].push_back(JobHistory::new(job, self.now, deadline));
+        self.released += 1;
+        if self.released <= self.most {
+            self.first_until = self.now;
+        }
         Some(())
     }
 
     fn drop_jobs(&mut self, task: TaskId) -> Option<()> {
         let now = self.now;
-        let histories = self.line.tasks.get_mut(task.index())?;
-        for history in histories.iter_mut().rev() {
-            if history.end != End::Unfinished {
-                break;
-            }
+        let histories = self.live.get_mut(task.index())?;
+        let pending = |history: &&mut JobHistory| history.end == End::Unfinished;
+        for history in histories.iter_mut().filter(pending) {
             history.end = End::Dropped(now);
         }
+        self.ended.push(task);
         Some(())
     }
 
@@ -306,9 +435,12 @@ impl Builder {
         }
         let segments = std::mem::replace(&mut self.segments, Segments::new(0));
         for segment in segments.finish(horizon) {
-            self.line.cpus[segment.cpu.index()].push(segment);
-            self.add_segment(segment);
+            self.take_segment(segment);
         }
+        for history in std::mem::take(&mut self.live).into_iter().flatten() {
+            self.line.keep(history, self.excerpt, self.first_until);
+        }
+        self.line.sort(self.most);
         self.line
     }
 
@@ -317,9 +449,13 @@ impl Builder {
         let Some(history) = self.history(segment.job) else {
             return;
         };
+        if history.job != segment.job {
+            return;
+        }
         let before = history.segments.last().copied();
         history.segments.push(segment);
-        if let Some(before) = before.filter(|before| before.to == segment.from) {
+        let is_shown = self.excerpt.shows(segment.from, segment.from);
+        if let Some(before) = before.filter(|before| is_shown && before.to == segment.from) {
             self.line.shifts.push(Shift {
                 at: segment.from,
                 job: segment.job,

@@ -15,6 +15,7 @@ pub mod explain;
 mod inversions;
 mod job_table;
 mod jobs;
+mod packed;
 pub mod perfetto;
 mod reactions;
 pub mod replay;
@@ -35,6 +36,7 @@ pub use inversions::{
 };
 pub use job_table::{JOB_TABLE_HEADER, JobTable, SERVER_DEADLINE_COLUMN};
 pub use jobs::{JobRow, JobSink, Jobs};
+pub use packed::{PackedRecords, Records};
 pub use reactions::{ReactionStatistics, Reactions};
 pub use segments::{Segment, Segments};
 pub use statistics::{Distribution, SpanStatistics};

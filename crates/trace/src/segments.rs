@@ -32,10 +32,7 @@ pub struct Segments {
 
 impl Recorder for Segments {
     fn record(&mut self, at: Instant, kind: &RecordKind) {
-        if at != self.now {
-            self.settle();
-            self.now = at;
-        }
+        self.advance(at);
         if let RecordKind::Switched { cpu, to, .. } = *kind {
             self.running.switch(cpu, to);
         }
@@ -53,7 +50,26 @@ impl Segments {
         }
     }
 
-    /// Ends the run at `horizon`, after which there is no record. Returns the segments by start, then by CPU.
+    /// Whether all switches so far count: none was at the current instant.
+    pub fn is_settled(&self) -> bool {
+        self.running.is_settled()
+    }
+
+    /// Passes to a later instant without a record, so that segments end that ended at the instant before.
+    pub fn advance(&mut self, to: Instant) {
+        if to != self.now {
+            self.settle();
+            self.now = to;
+        }
+    }
+
+    /// Takes the segments that have ended since the last call, in the order of their ends.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = Segment> + '_ {
+        self.done.drain(..)
+    }
+
+    /// Ends the run at `horizon`, after which there is no record. Returns the segments that were not taken,
+    /// by start, then by CPU.
     pub fn finish(mut self, horizon: Instant) -> Vec<Segment> {
         if self.now < horizon {
             self.settle();

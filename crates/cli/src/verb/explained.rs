@@ -40,7 +40,7 @@ impl Explained {
         let recording = Recording {
             set,
             contract: Some(contract),
-            records,
+            records: records.into(),
             until: horizon,
         };
         let late = recording.chain_misses();

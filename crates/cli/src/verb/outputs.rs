@@ -10,7 +10,9 @@ use shiftwork_model::{
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
-use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
+use shiftwork_trace::{
+    Counters, Inversions, JobTable, PackedRecords, Records, RunSummary, check, perfetto,
+};
 
 use super::analyze;
 use super::chosen::is_random;
@@ -128,7 +130,7 @@ impl Recording<'_> {
             .iter()
             .map(|run| Run {
                 set: self.set,
-                records: run.records.as_deref().unwrap_or_default(),
+                records: run.all_records(),
                 summary: &run.summary,
                 contract: Some(self.contract(run)),
                 bounds: self.bounds(run),
@@ -154,8 +156,21 @@ pub struct Finished {
     pub refused: Vec<(Instant, usize, Box<str>)>,
     /// Why one of its files is not complete.
     pub failure: Option<Failure>,
-    /// Everything that happened, if a page is to be made of it, or it is to be compared or explained.
+    /// Everything that happened, if it is to be compared or explained.
     pub records: Option<Vec<Record>>,
+    /// The same in less memory, if only a page is to be made of it.
+    page: Option<PackedRecords>,
+}
+
+impl Finished {
+    /// Everything that happened, if it was kept for any purpose; else nothing.
+    pub fn all_records(&self) -> Records<'_> {
+        match (&self.records, &self.page) {
+            (Some(records), _) => records.into(),
+            (None, Some(packed)) => packed.into(),
+            (None, None) => Records::default(),
+        }
+    }
 }
 
 /// Everything that takes the records of one run.
@@ -165,6 +180,7 @@ pub struct Outputs {
     jobs: Option<(PathBuf, JobTable<ToFile>)>,
     trace: Option<(PathBuf, perfetto::Writer<ToFile>)>,
     records: Option<Vec<Record>>,
+    page: Option<PackedRecords>,
     refused: Vec<(Instant, usize, Box<str>)>,
 }
 
@@ -187,6 +203,7 @@ impl Recorder for Outputs {
             trace.record(at, kind);
         }
         self.records.record(at, kind);
+        self.page.record(at, kind);
     }
 }
 
@@ -245,14 +262,16 @@ impl Outputs {
                 .then(|| Inversions::new(set, entry.traits.order)),
             jobs,
             trace,
-            records: (args.report.is_some() || args.explain).then(Vec::new),
+            records: args.explain.then(Vec::new),
+            page: (args.report.is_some() && !args.explain).then(PackedRecords::default),
             refused: Vec::new(),
         })
     }
 
-    /// Keeps every record in memory, also if no page is to be made.
+    /// Keeps every record in memory, also if none is to be explained.
     pub fn keep_records(&mut self) {
         self.records.get_or_insert_default();
+        self.page = None;
     }
 
     /// Completes the files of a run that covers the time to `horizon`.
@@ -283,6 +302,7 @@ impl Outputs {
             refused: self.refused,
             failure: jobs.or(trace),
             records: self.records,
+            page: self.page,
         }
     }
 }

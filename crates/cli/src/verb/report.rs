@@ -41,7 +41,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
         .iter()
         .map(|trace| Run {
             set: &trace.set,
-            records: &trace.file.records,
+            records: (&trace.file.records).into(),
             summary: &trace.summary,
             contract: trace.contract.clone(),
             bounds: trace.bounds.clone(),

@@ -12,9 +12,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{JobId, Span};
-use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording, first_misses};
+use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording};
 
-pub(crate) use tally::Tally;
+pub(crate) use tally::{Group, Tally};
 pub(crate) use text::{Names, alone, label, miss_line, remedy_lines, sentence, verdict};
 
 /// Time that a job lost, by kind.
@@ -158,23 +158,25 @@ pub(crate) struct Misses {
     pub explained: u64,
 }
 
-/// Maximum number of steps (states of one CPU between two switches anywhere) for all explanations together, so
-/// that an overloaded run is reported within seconds.
-pub(crate) const STEPS_MAX: u64 = 10_000_000;
+/// Maximum number of steps (states of one CPU between two switches anywhere) for all misses together whose causes are not
+/// named, so that an overloaded run is reported within seconds.
+pub(crate) const STEPS_MAX: u64 = 4_000_000;
 
-/// Finds the misses of a run, the first `keep` of them (by deadline) with their causes. After `steps_max` steps the
-/// others are only counted.
-pub(crate) fn find(run: Recording<'_>, keep: usize, steps_max: u64) -> Misses {
-    let late = first_misses(run.set, run.records, run.until, usize::MAX);
+/// Finds why the jobs `late`, which are all late jobs of the run, missed their deadlines: of the first `keep` of them with
+/// their causes. After `steps_max` steps the others are only counted.
+pub(crate) fn find(run: Recording<'_>, late: &[JobId], keep: usize, steps_max: u64) -> Misses {
     let first = &late[..keep.min(late.len())];
-    let late_since = rows(&late);
+    let late_since = rows(late);
     let mut misses = Misses {
         total: late.len() as u64,
         first: Vec::new(),
         tally: Tally::default(),
         explained: 0,
     };
-    run.late_jobs(&late, keep, steps_max, |job, explanation| {
+    if late.is_empty() {
+        return misses;
+    }
+    run.late_jobs(late, keep, steps_max, |job, explanation| {
         let since = late_since.get(&job.job).copied();
         let mut miss = Miss::new(job, since, run.contract.is_some());
         misses.tally.add(&miss);

@@ -21,6 +21,20 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Adds the misses of another group.
+    fn merge(&mut self, other: &Self) {
+        self.misses += other.misses;
+        self.lost += other.lost;
+        if other.worst.map(|(late, _)| late) > self.worst.map(|(late, _)| late) {
+            self.worst = other.worst;
+        }
+        for (&task, &time) in &other.blockers {
+            *self.blockers.entry(task).or_default() += time;
+        }
+        self.shift_helps += other.shift_helps;
+        self.wider_helps += other.wider_helps;
+    }
+
     /// The tasks that used the jobs' CPUs longest, at most `most`.
     pub fn blockers(&self, most: usize) -> Vec<(TaskId, Span)> {
         let mut blockers: Vec<_> = self
@@ -64,6 +78,29 @@ impl Tally {
         let wider = helps(Culprit::NarrowAffinity) || helps(Culprit::NarrowPacking);
         group.shift_helps += u64::from(helps(Culprit::NoShift));
         group.wider_helps += u64::from(wider);
+    }
+
+    /// The groups of all tasks together by main loss, each with the number of tasks in it; most misses first.
+    pub fn by_loss(&self) -> Vec<(Option<LossKind>, usize, Group)> {
+        let mut losses: BTreeMap<Option<LossKind>, (usize, Group)> = BTreeMap::new();
+        for (&(_, kind), group) in &self.groups {
+            let (tasks, all) = losses.entry(kind).or_default();
+            *tasks += 1;
+            all.merge(group);
+        }
+        let mut losses: Vec<_> = losses
+            .into_iter()
+            .map(|(kind, (tasks, group))| (kind, tasks, group))
+            .collect();
+        losses.sort_by_key(|(kind, _, group)| (core::cmp::Reverse(group.misses), *kind));
+        losses
+    }
+
+    /// Number of tasks with misses.
+    pub fn tasks(&self) -> usize {
+        let mut tasks: Vec<TaskId> = self.groups.keys().map(|&(task, _)| task).collect();
+        tasks.dedup();
+        tasks.len()
     }
 
     /// The groups, most misses first.

@@ -2,6 +2,7 @@ use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Invariant, NotReadyReason, Order, RecordKind, Span, Work,
 };
 use shiftwork_trace::check::PolicyContract;
+use shiftwork_trace::explain::first_misses;
 
 use super::*;
 use crate::run_script::{self, RunScript};
@@ -23,7 +24,7 @@ fn packed(
         immediate: true,
     };
     let run = recording(script, horizon_ms, Some(&contract));
-    let misses = find(run, 100, STEPS_MAX);
+    let misses = all(run, 100, STEPS_MAX);
     assert_eq!(
         misses.total,
         script.summary(horizon_ms).deadline_misses,
@@ -31,6 +32,12 @@ fn packed(
     );
     assert_eq!(misses.explained, misses.total);
     misses
+}
+
+/// The misses of all late jobs.
+fn all(run: Recording<'_>, keep: usize, steps_max: u64) -> Misses {
+    let late = first_misses(run.set, run.records, run.until, usize::MAX);
+    find(run, &late, keep, steps_max)
 }
 
 fn recording<'a>(
@@ -41,7 +48,7 @@ fn recording<'a>(
     Recording {
         set: &script.set,
         contract,
-        records: &script.records,
+        records: (&script.records).into(),
         until: Instant::from_ns(horizon_ms * 1_000_000),
     }
 }
@@ -323,7 +330,7 @@ fn less_urgent_job_on_its_cpu_is_a_stall() {
     script.at(11).complete("short").run(0, "");
     let misses = explained(&script, 12, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(LossKind::Stalled, 8)]);
-    let unranked = find(recording(&script, 12, None), 1, STEPS_MAX);
+    let unranked = all(recording(&script, 12, None), 1, STEPS_MAX);
     assert_eq!(kinds(&unranked.first[0]), [(LossKind::OtherWork, 8)]);
 }
 
@@ -353,8 +360,8 @@ fn background_work_and_offline_cpus_do_not_count_as_idle() {
 fn explanations_of_an_overload_end_at_the_maximum_of_steps() {
     let script = run_script::crowd(24, 4, 400);
     let run = recording(&script, 400, None);
-    let whole = find(run, 3, STEPS_MAX);
-    let part = find(run, 3, 50);
+    let whole = all(run, 3, STEPS_MAX);
+    let part = all(run, 3, 50);
     assert_eq!((whole.explained, part.total), (whole.total, whole.total));
     assert!(0 < part.explained && part.explained < part.total);
     assert_eq!(whole.first.len(), 3);

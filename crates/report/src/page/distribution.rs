@@ -3,18 +3,18 @@
 use shiftwork_model::Span;
 
 use super::escape;
+use crate::overview::Responses;
 use crate::run::Bound;
-use crate::timeline::{End, Timeline};
 use crate::units::{self, Script};
 
-/// The response times of one task in one run, ascending.
-pub(super) struct Responses {
-    sorted_ns: Vec<u64>,
-    late: usize,
+/// How many steps a curve has, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// More would not be visible.
+    Full = 160,
+    /// For one of very many.
+    Coarse = 32,
 }
-
-/// Maximum number of steps of a curve; more would not be visible.
-const STEPS_MAX: usize = 160;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 132.0;
@@ -23,56 +23,21 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 22.0;
 
-impl Responses {
-    /// The response times of the completed jobs of the task with this index.
-    pub fn of(line: &Timeline, task: usize) -> Self {
-        let histories = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
-        let finished = histories.iter().filter_map(|history| match history.end {
-            End::Finished(at) => Some((at, history)),
-            End::Dropped(_) | End::Unfinished => None,
-        });
-        let late = finished
-            .clone()
-            .filter(|(at, history)| *at > history.deadline);
-        let late = late.count();
-        let responses = finished.map(|(at, history)| at.late_since(history.release).as_ns());
-        let mut sorted_ns: Vec<u64> = responses.collect();
-        sorted_ns.sort_unstable();
-        Self { sorted_ns, late }
-    }
-
-    /// Number of response times.
-    pub fn count(&self) -> usize {
-        self.sorted_ns.len()
-    }
-
-    /// The percentile: the shortest that at least `percent` of all do not exceed; `None` if there are none.
-    pub fn percentile(&self, percent: usize) -> Option<u64> {
-        let rank = (self.sorted_ns.len() * percent).div_ceil(100);
-        self.sorted_ns.get(rank.max(1) - 1).copied()
-    }
-
-    /// Number of jobs that finished after their deadlines, which with jitter are earlier after some releases than after
-    /// others.
-    pub const fn late(&self) -> usize {
-        self.late
-    }
-
-    /// Corners of the cumulative distribution: a response time, and the number of those that do not exceed it.
-    fn steps(&self) -> Vec<(u64, usize)> {
-        let count = self.sorted_ns.len();
-        let stride = count.div_ceil(STEPS_MAX).max(1);
-        let ranks = (1..=count).filter(|rank| rank % stride == 0 || *rank == 1 || *rank == count);
-        let mut steps: Vec<(u64, usize)> = Vec::new();
-        for rank in ranks {
-            let ns = self.sorted_ns[rank - 1];
-            match steps.last_mut() {
-                Some(last) if last.0 == ns => last.1 = rank,
-                _ => steps.push((ns, rank)),
-            }
+/// Corners of the cumulative distribution, at most about `most`: a response time, and the number of those that do not
+/// exceed it.
+fn steps(run: &Responses, most: usize) -> Vec<(u64, usize)> {
+    let count = run.count();
+    let stride = count.div_ceil(most).max(1);
+    let ranks = (1..=count).filter(|rank| rank % stride == 0 || *rank == 1 || *rank == count);
+    let mut steps: Vec<(u64, usize)> = Vec::new();
+    for rank in ranks {
+        let ns = run.sorted_ns[rank - 1];
+        match steps.last_mut() {
+            Some(last) if last.0 == ns => last.1 = rank,
+            _ => steps.push((ns, rank)),
         }
-        steps
     }
+    steps
 }
 
 /// A bound this many times above all other values is named and not drawn: the rest would be too small.
@@ -83,14 +48,11 @@ const BOUND_FAR: u64 = 3;
 pub(super) fn svg(
     name: &str,
     deadline: Span,
-    runs: &[Responses],
+    runs: &[&Responses],
     bounds: &[Option<Bound>],
+    detail: Detail,
 ) -> String {
-    let longest = runs
-        .iter()
-        .filter_map(|run| run.sorted_ns.last())
-        .max()
-        .copied();
+    let longest = runs.iter().filter_map(|run| run.longest()).max();
     let longest = longest.unwrap_or(0).max(deadline.as_ns()).max(1);
     let drawn = |bound: &u64| *bound <= longest.saturating_mul(BOUND_FAR);
     let of_runs = bounds.iter().flatten();
@@ -121,7 +83,7 @@ pub(super) fn svg(
         );
     }
     for (index, run) in runs.iter().enumerate() {
-        svg += &curve(index, run, &scale);
+        svg += &curve(index, run, &scale, detail);
     }
     svg += &format!(
         "<path class=\"due\" d=\"M{due:.1} {:.1}V{floor:.1}\"/>",
@@ -160,12 +122,12 @@ fn mark(index: usize, bound: &Bound, longest: u64, scale: &Scale) -> String {
     format!("<path class=\"{class}\" d=\"{path}\"><title>{what}</title></path>")
 }
 
-fn curve(index: usize, run: &Responses, scale: &Scale) -> String {
+fn curve(index: usize, run: &Responses, scale: &Scale, detail: Detail) -> String {
     if run.count() == 0 {
         return String::new();
     }
     let mut path = format!("M{LEFT} {:.1}", scale.y(0.0));
-    for (ns, rank) in run.steps() {
+    for (ns, rank) in steps(run, detail as usize) {
         let share = rank as f64 / run.count() as f64;
         path += &format!("H{:.1}V{:.1}", scale.x(ns), scale.y(share));
     }
@@ -214,47 +176,12 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shiftwork_model::{
-        Affinity, CpuId, Instant, JobId, Record, RecordKind, Task, TaskId, TaskSet,
-    };
 
     fn responses(sorted_ns: &[u64]) -> Responses {
         Responses {
             sorted_ns: sorted_ns.to_vec(),
             late: 0,
         }
-    }
-
-    #[test]
-    fn percentiles_are_responses_that_occurred() {
-        let run = responses(&[1, 2, 3, 4]);
-        assert_eq!(
-            [0, 50, 75, 76, 100].map(|percent| run.percentile(percent)),
-            [Some(1), Some(2), Some(3), Some(4), Some(4)]
-        );
-        assert_eq!(responses(&[]).percentile(50), None);
-    }
-
-    #[test]
-    fn a_job_is_late_after_its_own_deadline() {
-        let task = TaskId::from_index(0);
-        let at = Instant::from_ns;
-        // The second job is released 5 ns after its arrival, so that it is late after 6 ns.
-        let jobs = [(0, 10, 10), (25, 31, 30)];
-        let records = (1..).zip(jobs).flat_map(|(number, (release, end, due))| {
-            let job = JobId { task, number };
-            let deadline = at(due);
-            let released = RecordKind::Released { job, deadline };
-            [(release, released), (end, RecordKind::Completed { job })]
-        });
-        let records: Vec<Record> = records
-            .map(|(ns, kind)| Record { at: at(ns), kind })
-            .collect();
-        let cpu = Affinity::pinned(CpuId::from_index(0));
-        let task = Task::periodic("t", Span::from_ns(1), Span::from_ns(20), cpu);
-        let line = Timeline::of(&TaskSet::new("s", 1, vec![task]), &records, at(40));
-        let run = Responses::of(&line, 0);
-        assert_eq!((run.sorted_ns.clone(), run.late()), (vec![6, 10], 1));
     }
 
     #[test]
@@ -266,7 +193,8 @@ mod tests {
                 by: "gel",
             })
         };
-        let picture = |bounds: &[Option<Bound>]| svg("t", due, &[responses(&[5])], bounds);
+        let picture =
+            |bounds: &[Option<Bound>]| svg("t", due, &[&responses(&[5])], bounds, Detail::Full);
         let near = picture(&[bound(20)]);
         assert!(near.contains("at most 20 ns, by gel"), "{near}");
         // Twice as far as the deadline, whose label is there too.
@@ -280,11 +208,13 @@ mod tests {
     #[test]
     fn the_curve_keeps_both_ends_however_many_jobs_there_are() {
         let many = responses(&(1..=100_000).collect::<Vec<_>>());
-        let steps = many.steps();
-        assert!(steps.len() <= STEPS_MAX + 2, "{}", steps.len());
-        assert_eq!(
-            (steps[0], steps[steps.len() - 1]),
-            ((1, 1), (100_000, 100_000))
-        );
+        for detail in [Detail::Full, Detail::Coarse] {
+            let steps = steps(&many, detail as usize);
+            assert!(steps.len() <= detail as usize + 2, "{}", steps.len());
+            assert_eq!(
+                (steps[0], steps[steps.len() - 1]),
+                ((1, 1), (100_000, 100_000))
+            );
+        }
     }
 }

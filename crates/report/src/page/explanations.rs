@@ -1,7 +1,7 @@
 //! The section of deadline misses and their explanations.
 
 use super::{RunView, escape, plural, time};
-use crate::misses::{self, Miss, Names, label};
+use crate::misses::{self, Group, LossKind, Miss, Names, label};
 use crate::units;
 
 /// For every run: its misses in groups, then the first ones one by one.
@@ -35,63 +35,102 @@ fn nothing(view: &RunView<'_>) -> String {
     )
 }
 
-/// The table of groups of misses.
+/// The misses in groups: by task and what it lost most to, or if these are many, first by the latter alone.
 fn common(view: &RunView<'_>) -> String {
     let misses = &view.misses;
-    let mut rows: Vec<String> = Vec::new();
-    for (task, kind, group) in misses.tally.groups() {
-        let blockers: Vec<String> = group
-            .blockers(3)
-            .into_iter()
-            .map(|(task, span)| {
-                let name = escape::html(&view.names().task(task));
-                format!("{name}&nbsp;<small>{}</small>", time(span.as_ns()))
-            })
-            .collect();
-        let mut helps = Vec::new();
-        if group.shift_helps > 0 {
-            helps.push(format!("shifting: {}", group.shift_helps));
-        }
-        if group.wider_helps > 0 {
-            helps.push(format!("more CPUs: {}", group.wider_helps));
-        }
-        let worst = group
-            .worst
-            .map_or(String::new(), |(late, _)| time(late.as_ns()));
-        rows.push(format!(
-            "<tr><th scope=\"row\">{}</th><td class=\"n\">! {}</td><td>{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{worst}</td><td>{}</td><td>{}</td></tr>\n",
-            escape::html(&view.names().task(task)),
-            units::count(group.misses),
-            kind.map_or("not explained", label),
-            time(group.lost.as_ns()),
-            or_dash(blockers.join(", ")),
-            or_dash(helps.join("<br>")),
-        ));
-    }
+    let groups = misses.tally.groups();
+    let rows: Vec<String> = groups
+        .iter()
+        .map(|&(task, kind, group)| {
+            let name = escape::html(&view.names().task(task));
+            let first = format!("<th scope=\"row\">{name}</th>");
+            row(view, &first, kind, group)
+        })
+        .collect();
     let covered = match misses.explained < misses.total {
         true => format!(
-            "<p class=\"remark\">Covers the first {} of {}: the run is too overloaded to explain \
-             them all.</p>\n",
+            "<p class=\"remark\">Covers {} of {}, those that ended first: the run is too overloaded to explain \
+             them all. The table of tasks counts all.</p>\n",
             units::count(misses.explained),
             plural(misses.total, "miss")
         ),
         false => String::new(),
     };
-    let hidden = rows.split_off(rows.len().min(GROUPS_SHOWN));
-    let more = match hidden.len() {
-        0 => String::new(),
-        more => format!(
-            "<details><summary>{}</summary>\n{}</details>\n",
-            plural(more as u64, "more row"),
-            groups(&hidden)
-        ),
+    let tables = match rows.len() <= GROUPS_SHOWN {
+        true => table("of-tasks", "<th>task</th>", &rows),
+        false => by_loss(view) + &by_task(&rows),
     };
-    format!("{covered}{}{}{more}", begun(view), groups(&rows))
+    format!("{covered}{}{tables}", begun(view))
 }
 
-/// Number of groups that are initially visible.
+/// More groups than so many are shown without the tasks first.
 const GROUPS_SHOWN: usize = 12;
+
+/// So many are shown at all.
+const GROUPS_MAX: usize = 1_000;
+
+fn by_loss(view: &RunView<'_>) -> String {
+    let losses = view.misses.tally.by_loss();
+    let rows: Vec<String> = losses
+        .iter()
+        .map(|(kind, tasks, group)| {
+            let tasks = units::count(*tasks as u64);
+            row(view, &format!("<td class=\"n\">{tasks}</td>"), *kind, group)
+        })
+        .collect();
+    format!(
+        "<p class=\"lead\">{} missed deadlines, by what each miss lost most to:</p>\n{}",
+        plural(view.misses.tally.tasks() as u64, "task"),
+        table("", "<th class=\"n\">tasks</th>", &rows)
+    )
+}
+
+fn by_task(rows: &[String]) -> String {
+    let shown = &rows[..rows.len().min(GROUPS_MAX)];
+    let remark = match rows.len() - shown.len() {
+        0 => String::new(),
+        more => format!(
+            "<p class=\"remark\">{} with fewer misses are left out here. The table of tasks counts the misses of all.</p>\n",
+            plural(more as u64, "row")
+        ),
+    };
+    format!(
+        "<details class=\"others\"><summary>The same by task: {}</summary>\n{remark}{}</details>\n",
+        plural(shown.len() as u64, "row"),
+        table("of-tasks", "<th>task</th>", shown)
+    )
+}
+
+/// A row of misses that lost most to the same; `first` is its first cell.
+fn row(view: &RunView<'_>, first: &str, kind: Option<LossKind>, group: &Group) -> String {
+    let blockers: Vec<String> = group
+        .blockers(3)
+        .into_iter()
+        .map(|(task, span)| {
+            let name = escape::html(&view.names().task(task));
+            format!("{name}&nbsp;<small>{}</small>", time(span.as_ns()))
+        })
+        .collect();
+    let mut helps = Vec::new();
+    if group.shift_helps > 0 {
+        helps.push(format!("shifting: {}", units::count(group.shift_helps)));
+    }
+    if group.wider_helps > 0 {
+        helps.push(format!("more CPUs: {}", units::count(group.wider_helps)));
+    }
+    let worst = group
+        .worst
+        .map_or(String::new(), |(late, _)| time(late.as_ns()));
+    format!(
+        "<tr>{first}<td class=\"n\">! {}</td><td>{}</td><td class=\"n\">{}</td>\
+         <td class=\"n\">{worst}</td><td>{}</td><td>{}</td></tr>\n",
+        units::count(group.misses),
+        kind.map_or("not explained", label),
+        time(group.lost.as_ns()),
+        or_dash(blockers.join(", ")),
+        or_dash(helps.join("<br>")),
+    )
+}
 
 /// Under overload most jobs are late because their predecessor was; the first ones of such rows are more
 /// informative.
@@ -108,9 +147,9 @@ fn begun(view: &RunView<'_>) -> String {
     }
 }
 
-fn groups(rows: &[String]) -> String {
+fn table(class: &str, first: &str, rows: &[String]) -> String {
     format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>task</th><th class=\"n\">missed</th>\
+        "<div class=\"scroll\"><table class=\"{class}\">\n<thead><tr>{first}<th class=\"n\">missed</th>\
          <th>lost most to</th><th class=\"n\">lost to it</th><th class=\"n\">worst tardiness</th>\
          <th>most in the way</th><th title=\"In how many of the misses it would have given at least \
          as much time as the job was late\">could have helped</th></tr></thead>\n<tbody>\n{}\
@@ -123,14 +162,10 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "–".into() } else { text }
 }
 
+/// The first misses, each with its explanation. If they are many, those with the same cause are together, of which the
+/// first is open.
 fn one_by_one(run: usize, view: &RunView<'_>) -> String {
-    let first: Vec<String> = view
-        .misses
-        .first
-        .iter()
-        // The explanation of a job after a late one is mostly the same.
-        .map(|miss| article(run, view, miss, miss.late_since.is_none()))
-        .collect();
+    let first = &view.misses.first;
     let shown = first.len() as u64;
     let note = match shown < view.misses.total {
         true => format!(
@@ -139,7 +174,57 @@ fn one_by_one(run: usize, view: &RunView<'_>) -> String {
         ),
         false => String::new(),
     };
-    format!("{note}{}", first.concat())
+    if first.len() <= ARTICLES_SHOWN {
+        // The explanation of a job after a late one is mostly the same.
+        let each = first.iter();
+        let each = each.map(|miss| article(run, view, miss, miss.late_since.is_none()));
+        return note + &each.collect::<String>();
+    }
+    let mut causes: Vec<(String, Vec<&Miss>)> = Vec::new();
+    for miss in first {
+        let cause = cause_name(view, miss);
+        match causes.iter_mut().find(|(other, _)| *other == cause) {
+            Some((_, misses)) => misses.push(miss),
+            None => causes.push((cause, vec![miss])),
+        }
+    }
+    let groups = causes.iter().enumerate();
+    let groups = groups.map(|(index, (cause, misses))| {
+        let mut group = format!(
+            "<h4>{}: {}</h4>\n",
+            escape::html(cause),
+            plural(misses.len() as u64, "miss")
+        );
+        group += &article(run, view, misses[0], index < CAUSES_OPEN);
+        let others = misses[1..].iter();
+        let others: String = others.map(|miss| article(run, view, miss, false)).collect();
+        if !others.is_empty() {
+            group += &format!(
+                "<details class=\"others\"><summary>{} with this cause</summary>\n{others}</details>\n",
+                plural(misses.len() as u64 - 1, "more miss")
+            );
+        }
+        group
+    });
+    note + &groups.collect::<String>()
+}
+
+/// So many misses are explained one after the other.
+const ARTICLES_SHOWN: usize = 6;
+
+/// Of so many causes an explanation is open.
+const CAUSES_OPEN: usize = 5;
+
+/// The name of the cause, or if none is known, what took most of the time.
+fn cause_name(view: &RunView<'_>, miss: &Miss) -> String {
+    match misses::verdict(miss, view.names()) {
+        Some((name, _)) => name,
+        None => miss
+            .losses
+            .first()
+            .map_or("not explained", |loss| label(loss.kind))
+            .to_owned(),
+    }
 }
 
 fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
@@ -158,11 +243,12 @@ fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
     }
     let open = if open { " open" } else { "" };
     format!(
-        "<details class=\"miss\"{open}>\n<summary><span class=\"bang\">!</span> <b>{}</b> {}</summary>\n\
+        "<details class=\"miss\" data-name=\"{}\"{open}>\n<summary><span class=\"bang\">!</span> <b>{}</b> {}</summary>\n\
          <p>Released at {}, due at {}. {}. \
          <button class=\"show scripted\" hidden data-run=\"{run}\" data-task=\"{}\" data-job=\"{}\" \
          data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n{}<ul>\n{points}</ul>\n{}\
          </details>\n",
+        escape::html(&names.task(miss.late.job.task)),
         escape::html(&names.job(miss.late.job)),
         misses::miss_line(miss),
         time(miss.late.release.as_ns()),

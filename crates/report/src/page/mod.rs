@@ -8,9 +8,12 @@ mod data;
 mod distribution;
 pub(crate) mod escape;
 mod explanations;
+mod filter;
+mod foremost;
 mod responses;
 mod schedule;
 mod summary;
+mod tasks;
 
 #[cfg(test)]
 mod tests;
@@ -18,27 +21,35 @@ mod tests;
 use shiftwork_model::Instant;
 use shiftwork_trace::explain::{ChainExplanation, Recording};
 
+use crate::excerpt::Excerpt;
 use crate::misses::{self, Misses, Names, STEPS_MAX};
+use crate::overview::Overview;
 use crate::run::{Limits, Run};
 use crate::timeline::Timeline;
 use crate::units::{self, Script};
+use foremost::Foremost;
 
 const STYLE: &str = include_str!("../../assets/report.css");
 
 /// The parts of the script, in the order of their dependencies.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../../assets/data.js"),
     include_str!("../../assets/style.js"),
     include_str!("../../assets/view.js"),
     include_str!("../../assets/chart.js"),
+    include_str!("../../assets/filter.js"),
     include_str!("../../assets/page.js"),
 ];
 
 /// A run with all data that are computed from its records.
 struct RunView<'a> {
     run: &'a Run<'a>,
-    line: Timeline,
+    overview: Overview,
     misses: Misses,
+    excerpt: Excerpt,
+    line: Timeline,
+    /// Its tasks in the order in which the page has them.
+    order: Vec<usize>,
     /// Of the first chains that took longer than wanted.
     slow_chains: Vec<ChainExplanation>,
 }
@@ -52,17 +63,19 @@ impl RunView<'_> {
 /// The page. For a comparison of several runs, their charts share one time axis, and their tables are
 /// side by side. The same runs give the same bytes.
 pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
-    let views: Vec<RunView<'_>> = runs.iter().map(|run| self::view(run, limits)).collect();
+    let views = views(runs, limits);
+    let foremost = Foremost::of(&views, limits);
     let title = title(runs);
     let mut page = head(&title);
     page += &header(&title, runs);
     page += "<main>\n";
     page += &summary::section(&views);
-    page += &schedule::section(&views, limits);
+    page += &filter::section(&views, &foremost);
+    page += &schedule::section(&views, limits, &foremost);
     page += &chains::section(&views);
     page += &explanations::section(&views);
-    page += &responses::section(&views);
-    page += &summary::tasks(&views);
+    page += &responses::section(&views, limits, &foremost);
+    page += &tasks::section(&views, &foremost);
     page += &summary::provenance(&views);
     page += "</main>\n";
     let script = SCRIPTS.concat();
@@ -81,24 +94,57 @@ pub fn document(title: &str, body: &str) -> String {
     page
 }
 
-fn view<'a>(run: &'a Run<'a>, limits: &Limits) -> RunView<'a> {
-    let line = Timeline::of(run.set, run.records, run.summary.horizon);
-    let recording = Recording {
+/// What is computed of each run. Charts show the same time of all runs, so it is selected for all together.
+fn views<'a>(runs: &'a [Run<'a>], limits: &Limits) -> Vec<RunView<'a>> {
+    let found: Vec<(Overview, Misses)> = runs.iter().map(|run| misses(run, limits)).collect();
+    let candidates: Vec<_> = runs
+        .iter()
+        .zip(&found)
+        .map(|(run, (overview, misses))| (overview, misses, run.summary.horizon))
+        .collect();
+    let excerpts = Excerpt::of(&candidates, limits);
+    let order = foremost::orders(runs, &found, limits);
+    let view =
+        |(((run, excerpt), order), (overview, misses)): (((&'a Run<'a>, _), _), _)| RunView {
+            run,
+            overview,
+            misses,
+            line: Timeline::of(
+                run.set,
+                run.records,
+                run.summary.horizon,
+                (&excerpt, limits.jobs),
+            ),
+            excerpt,
+            order,
+            slow_chains: slow_chains(run),
+        };
+    let runs = runs.iter().zip(excerpts).zip(order);
+    runs.zip(found).map(view).collect()
+}
+
+fn recording<'a>(run: &'a Run<'a>) -> Recording<'a> {
+    Recording {
         set: run.set,
         contract: run.contract.as_ref(),
         records: run.records,
         until: run.summary.horizon,
-    };
-    let late = recording.chain_misses();
-    let slow_chains = late.iter().take(chains::EXPLAINED_MAX);
-    RunView {
-        run,
-        line,
-        misses: misses::find(recording, limits.misses, STEPS_MAX),
-        slow_chains: slow_chains
-            .filter_map(|miss| recording.explain_chain(miss))
-            .collect(),
     }
+}
+
+fn misses(run: &Run<'_>, limits: &Limits) -> (Overview, Misses) {
+    let overview = Overview::of(run.set, run.records, run.summary.horizon);
+    let late = &overview.late;
+    let misses = misses::find(recording(run), late, limits.misses, STEPS_MAX);
+    (overview, misses)
+}
+
+fn slow_chains(run: &Run<'_>) -> Vec<ChainExplanation> {
+    let recording = recording(run);
+    let late = recording.chain_misses();
+    let slow = late.iter().take(chains::EXPLAINED_MAX);
+    slow.filter_map(|miss| recording.explain_chain(miss))
+        .collect()
 }
 
 /// The distinct names of the task sets, in order.

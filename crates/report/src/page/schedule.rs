@@ -2,23 +2,32 @@
 
 use shiftwork_model::Instant;
 
-use super::data::{self, Excerpt};
+use super::data;
+use super::foremost::Foremost;
 use super::{RunView, escape, plural, time};
 use crate::run::Limits;
 use crate::timeline::{End, JobHistory};
 
 /// One chart per run under one set of controls.
-pub(super) fn section(views: &[RunView<'_>], limits: &Limits) -> String {
+pub(super) fn section(views: &[RunView<'_>], limits: &Limits, foremost: &Foremost) -> String {
     let mut section = format!(
         "<section id=\"schedule\">\n<h2>Schedule</h2>\n\
          <noscript><p class=\"remark\">The chart needs JavaScript; the table of jobs below it does \
          not.</p></noscript>\n{CONTROLS}{LEGEND}"
     );
+    if !foremost.is_all() {
+        section += &foremost.remark("Lanes");
+        section += FINDING;
+    }
     for (index, view) in views.iter().enumerate() {
-        section += &chart(index, view, limits);
+        section += &chart(index, view, limits, foremost);
     }
     section + "<div id=\"tip\" role=\"status\" hidden></div>\n</section>\n"
 }
+
+/// How other lanes are shown, which needs the script.
+const FINDING: &str = "<p class=\"lead scripted\" hidden>The chart has the data of all tasks: find tasks by name above to \
+    give them lanes instead.</p>\n";
 
 const CONTROLS: &str = "<div class=\"controls scripted\" hidden>\n\
     <button data-do=\"out\" title=\"Zoom out (−)\">−</button>\
@@ -44,8 +53,8 @@ const LEGEND: &str = "<p class=\"legend\">\
     <span><b class=\"shift\">⤳</b> shift to another CPU</span>\
     <span><b class=\"trigger\">⤵</b> trigger of another task</span></p>\n";
 
-fn chart(index: usize, view: &RunView<'_>, limits: &Limits) -> String {
-    let excerpt = Excerpt::of(&view.line, &view.misses, limits);
+fn chart(index: usize, view: &RunView<'_>, limits: &Limits, foremost: &Foremost) -> String {
+    let (lanes, _) = foremost.split(view);
     let policy = escape::html(&view.run.provenance.policy);
     let misses = view.run.summary.deadline_misses;
     let verdict = match misses {
@@ -57,14 +66,15 @@ fn chart(index: usize, view: &RunView<'_>, limits: &Limits) -> String {
          <canvas id=\"gantt{index}\" tabindex=\"0\" role=\"img\" aria-label=\"Schedule under \
          {policy}: one lane per CPU, one per task. The table of jobs holds the same.\"></canvas>\n\
          <script type=\"application/json\" class=\"run\">{}</script>\n{}</figure>\n",
-        left_out(&excerpt, view),
-        escape::json(&data::run(view.run, &view.line, &excerpt)),
+        left_out(view),
+        escape::json(&data::run(view.run, &view.line, &view.excerpt, lanes)),
         jobs(view, limits.jobs),
     )
 }
 
 /// A remark on the part of a long run that the chart shows.
-fn left_out(excerpt: &Excerpt, view: &RunView<'_>) -> String {
+fn left_out(view: &RunView<'_>) -> String {
+    let excerpt = &view.excerpt;
     if excerpt.whole {
         return String::new();
     }
@@ -79,7 +89,8 @@ fn left_out(excerpt: &Excerpt, view: &RunView<'_>) -> String {
     };
     format!(
         "<p class=\"remark\">The run is too long to fit this page: the chart shows the first {} of \
-         {}{more}. Counts, distributions and explanations cover all of it.</p>\n",
+         {}{more}. Counts, distributions and explanations cover all of it; <code>simulate --trace FILE.pftrace</code> \
+         writes all of it, for ui.perfetto.dev.</p>\n",
         time(cut),
         time(whole),
     )
@@ -87,20 +98,18 @@ fn left_out(excerpt: &Excerpt, view: &RunView<'_>) -> String {
 
 /// The first jobs by release, as a table.
 fn jobs(view: &RunView<'_>, limit: usize) -> String {
-    let mut histories: Vec<&JobHistory> = view.line.tasks.iter().flatten().collect();
-    let all = histories.len();
-    histories.sort_by_key(|history| (history.release, history.job));
-    histories.truncate(limit);
+    let histories = &view.line.first;
+    let all = view.run.summary.jobs.max(histories.len() as u64);
     let rows: String = histories.iter().map(|history| job(view, history)).collect();
-    let shown = match all > limit {
+    let shown = match all > limit as u64 {
         true => format!(
             "the first {limit} of {} (<code>simulate --jobs FILE.csv</code> writes all)",
-            plural(all as u64, "job")
+            plural(all, "job")
         ),
-        false => plural(all as u64, "job"),
+        false => plural(all, "job"),
     };
     format!(
-        "<details><summary>Data: {shown}</summary>\n<div class=\"scroll\"><table>\n\
+        "<details><summary>Data: {shown}</summary>\n<div class=\"scroll\"><table class=\"of-tasks\">\n\
          <thead><tr><th>job</th><th class=\"n\">release</th><th class=\"n\">start</th>\
          <th class=\"n\">finish</th><th class=\"n\">deadline</th><th class=\"n\">response</th>\
          <th class=\"n\">tardiness</th><th>ran on</th></tr></thead>\n\

@@ -1,3 +1,5 @@
+mod large;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -38,7 +40,7 @@ fn page(scripts: &[(&str, &RunScript)], horizon_ms: u64, limits: &Limits) -> Str
         .zip(&summaries)
         .map(|(&(policy, script), summary)| Run {
             set: &script.set,
-            records: &script.records,
+            records: (&script.records).into(),
             summary,
             contract: Some(contract(policy)),
             bounds: Vec::new(),
@@ -79,7 +81,7 @@ fn page_has_bounds_beside_measured_response_times() {
     });
     let run = Run {
         set: &script.set,
-        records: &script.records,
+        records: (&script.records).into(),
         summary: &summary,
         contract: Some(contract("strong-fp")),
         bounds: bounds.collect(),
@@ -176,7 +178,7 @@ fn page_has_the_cause_of_explain() {
     let summary = script.summary(100);
     let run = Run {
         set: &script.set,
-        records: &script.records,
+        records: (&script.records).into(),
         summary: &summary,
         contract: None,
         bounds: Vec::new(),
@@ -208,6 +210,7 @@ fn long_run_is_cut_with_a_remark() {
         slices: 300,
         misses: 3,
         jobs: 10,
+        ..Limits::default()
     };
     let short = page(&[("g-edf", &script)], 600, &limits);
     assert!(short.contains("The run is too long to fit this page: the chart shows the first"));

@@ -1,10 +1,13 @@
 //! The jobs through which the longest time of a chain came about.
 
+use std::borrow::Cow;
+
 use shiftwork_model::{Chain, Instant, JobId, Record, Recorder, TaskId, TaskSet};
 
 use super::latency::Latency;
 use super::times::Interval;
 use crate::jobs::{JobRow, JobSink, Jobs};
+use crate::packed::Records;
 use crate::tracker::JobTracker;
 
 /// What is measured of a chain.
@@ -37,7 +40,7 @@ pub(crate) struct Step {
 pub(crate) struct Measured<'a> {
     pub set: &'a TaskSet,
     pub chain: &'a Chain,
-    pub records: &'a [Record],
+    pub records: Records<'a>,
     pub time: Interval,
     pub has_ended: bool,
 }
@@ -164,7 +167,7 @@ impl<'a> Measured<'a> {
         Some(steps)
     }
 
-    fn records(self) -> impl Iterator<Item = &'a Record> {
+    fn records(self) -> impl Iterator<Item = Cow<'a, Record>> {
         let end = self.time.to;
         self.records
             .iter()

@@ -230,7 +230,7 @@ fn paths_of_the_longest_times_are_those_of_the_definition() {
             let measured = Measured {
                 set: &set,
                 chain: &set.chains[0],
-                records: &script.records,
+                records: (&script.records).into(),
                 time,
                 has_ended,
             };

@@ -5,7 +5,7 @@ mod text;
 
 use std::cmp::Reverse;
 
-use shiftwork_model::{Chain, Instant, JobId, Record, Recorder, Span, TaskId};
+use shiftwork_model::{Chain, Instant, JobId, Recorder, Span, TaskId};
 
 use super::walk::Walk;
 use super::{Cause, Explanation, Origin, Part, Recording};
@@ -131,7 +131,7 @@ pub struct ChainExplanation {
     pub why: Slowest,
 }
 
-impl Recording<'_> {
+impl<'a> Recording<'a> {
     /// The chains that took longer than wanted, in the order of the task set; of each the reaction time, the data age and
     /// then the latency.
     pub fn chain_misses(self) -> Vec<ChainMiss> {
@@ -243,14 +243,6 @@ impl Recording<'_> {
     fn is_triggered(self, link: &Link) -> bool {
         let task = self.set.tasks.get(link.task.index());
         task.is_some_and(|task| task.trigger().is_some())
-    }
-
-    fn in_window<'a>(self) -> impl Iterator<Item = &'a Record>
-    where
-        Self: 'a,
-    {
-        let records = self.records.iter();
-        records.take_while(move |record| record.at <= self.until)
     }
 
     /// The explanations of the jobs, as if each had been due so early that the chain would have been in time.

@@ -66,12 +66,19 @@ pub(super) struct Followed {
     pub excess: BTreeMap<u64, Span>,
     /// Of the oldest pending job.
     pub sums: Sums,
-    /// The row of pending jobs with the pieces since its begin, as long as there are jobs to be explained.
+    /// The numbers of the first and the last job of each row that ends with a job to be explained.
+    pub rows: Vec<(u64, u64)>,
+    /// Such a row up to now with the pieces since its begin.
     pub row: Vec<Pending>,
     pub pieces: Vec<Piece>,
 }
 
 impl Followed {
+    pub fn is_in_row(&self, number: u64) -> bool {
+        let mut rows = self.rows.iter();
+        rows.any(|&(first, last)| (first..=last).contains(&number))
+    }
+
     pub fn end_row(&mut self) {
         self.row.clear();
         self.pieces.clear();
@@ -79,6 +86,14 @@ impl Followed {
 }
 
 impl TaskHistory {
+    /// Number of the oldest pending job, if its time is to be divided: it is late, or in the row of one that is to be
+    /// explained.
+    pub fn followed_job(&self) -> Option<u64> {
+        let number = self.pending.front()?.number;
+        let followed = &self.followed;
+        (followed.is_in_row(number) || followed.late.contains(&number)).then_some(number)
+    }
+
     pub fn executed(&self, number: u64, at: Instant) -> Span {
         let before = if self.executed.0 == number {
             self.executed.1

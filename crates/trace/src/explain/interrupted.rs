@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Instant, Record, RecordKind, Span, TaskSet};
+use shiftwork_model::{CpuId, Instant, RecordKind, Span, TaskSet};
 
+use crate::packed::Records;
 use crate::running::Running;
 
 /// For each stretch on a CPU, by the CPU and the begin, the time that overheads took from the job. It is recorded
@@ -12,13 +13,16 @@ use crate::running::Running;
 pub(super) struct Losses(BTreeMap<(CpuId, Instant), Span>);
 
 impl Losses {
-    pub fn of(set: &TaskSet, records: &[Record]) -> Self {
+    pub fn of(set: &TaskSet, records: Records<'_>) -> Self {
         let cpus = set.platform.cpus;
         let mut losses = Self::default();
+        if !records.has_interruptions() {
+            return losses;
+        }
         let mut running = Running::new(cpus);
         let mut since = vec![Instant::ZERO; cpus];
         let mut now = Instant::ZERO;
-        for record in records {
+        for record in records.iter() {
             if record.at != now {
                 for change in running.changes() {
                     since[change.cpu.index()] = now;

@@ -25,6 +25,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -32,6 +33,7 @@ use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, Ta
 
 use crate::check::PolicyContract;
 use crate::jobs::{JobRow, Jobs};
+use crate::packed::Records;
 
 pub use chain::{ChainExplanation, ChainMiss, Link};
 pub use late_job::{LateJob, Move, ShiftChain, Times};
@@ -310,7 +312,7 @@ pub fn explain(
     let recording = Recording {
         set,
         contract: Some(contract),
-        records,
+        records: records.into(),
         until,
     };
     let mut found = None;
@@ -336,18 +338,23 @@ pub struct Recording<'a> {
     /// than a waiting one, and nothing is a stall.
     pub contract: Option<&'a PolicyContract>,
     /// Its records; those after `until` are ignored.
-    pub records: &'a [Record],
+    pub records: Records<'a>,
     /// End of the run.
     pub until: Instant,
 }
 
-impl Recording<'_> {
+impl<'a> Recording<'a> {
+    fn in_window(self) -> impl Iterator<Item = Cow<'a, Record>> {
+        let records = self.records.iter();
+        records.take_while(move |record| record.at <= self.until)
+    }
+
     /// Calls `visit` with each of the late jobs `late`, in the order in which they end; with the explanation for the
-    /// first `explained` of them. Omits jobs that are not to be explained after `steps` states of CPUs that were
+    /// first `explained` of them, without a timeline. Omits jobs that are not to be explained after `steps` states of CPUs that were
     /// examined while jobs waited.
     ///
     /// # Cost
-    /// That of [`explain`], in one pass over the records for all of the jobs.
+    /// That of [`explain`], in two passes over the records for all of the jobs.
     pub fn late_jobs(
         self,
         late: &[JobId],
@@ -355,14 +362,21 @@ impl Recording<'_> {
         steps: u64,
         visit: impl FnMut(LateJob, Option<Explanation>),
     ) {
-        walk::Walk::new(self, late, explained, steps).run(self, visit);
+        let walk = walk::Walk::new(self, late, explained, steps);
+        walk.without_timelines().run(self, visit);
     }
 }
 
 /// The first `most` jobs that missed their deadlines, by deadline and then by task. Records after `until` are ignored.
-pub fn first_misses(set: &TaskSet, records: &[Record], until: Instant, most: usize) -> Vec<JobId> {
+pub fn first_misses<'a>(
+    set: &TaskSet,
+    records: impl Into<Records<'a>>,
+    until: Instant,
+    most: usize,
+) -> Vec<JobId> {
     let mut jobs: Jobs<Vec<JobRow>> = Jobs::new(set, Vec::new());
-    for record in records.iter().take_while(|record| record.at <= until) {
+    let records = records.into().iter();
+    for record in records.take_while(|record| record.at <= until) {
         jobs.record(record.at, &record.kind);
     }
     let mut late = jobs.finish(until);

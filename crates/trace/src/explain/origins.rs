@@ -89,8 +89,7 @@ impl Origins {
         }
         let mut stems = Stems::of(set);
         let mut origins = Self::default();
-        let records = recording.records.iter();
-        for record in records.take_while(|record| record.at <= recording.until) {
+        for record in recording.in_window() {
             let released = stems.take(record.at, &record.kind);
             if let Some((job, origin)) = released.filter(|(job, _)| jobs.contains(job)) {
                 origins.0.insert(job, origin);

@@ -1,6 +1,7 @@
 //! Walks over the records up to the end of late jobs, and divides the time of their tasks into pieces.
 
 mod execution;
+mod rows;
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,8 +38,13 @@ pub(super) struct Walk<'a> {
     shifted: Vec<Option<CpuId>>,
     /// Number of CPUs that may still be examined for waiting jobs that are not to be explained.
     steps: u64,
-    /// The tasks with late jobs that have not ended.
+    /// The tasks of which time is divided at present, ascending: those of which the oldest pending job is late, or in the
+    /// row of a job that is to be explained.
     followed: Vec<usize>,
+    /// Number of late jobs that have not ended.
+    remaining: usize,
+    /// Whether the timelines of explained jobs are drawn.
+    draws: bool,
     ended: Vec<(LateJob, Option<Explanation>)>,
 }
 
@@ -58,6 +64,7 @@ impl<'a> Walk<'a> {
             followed: Followed::default(),
         };
         let mut histories: Vec<TaskHistory> = set.tasks.iter().map(history).collect();
+        let origins = Origins::of(recording, &late[..explained.min(late.len())]);
         for (index, job) in late.iter().enumerate() {
             if let Some(history) = histories.get_mut(job.task.index()) {
                 history.followed.late.insert(job.number);
@@ -66,8 +73,9 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let has_late = |&task: &usize| !histories[task].followed.late.is_empty();
-        let followed = (0..histories.len()).filter(has_late).collect();
+        rows::find(recording, &mut histories);
+        let late = |history: &TaskHistory| history.followed.late.len();
+        let remaining = histories.iter().map(late).sum();
         let platform = &set.platform;
         Self {
             contract: recording.contract,
@@ -76,12 +84,22 @@ impl<'a> Walk<'a> {
             are_cpus_alike: platform.capacities.is_empty()
                 && platform.frequency == Frequency::Fixed,
             losses: Losses::of(set, records),
-            origins: Origins::of(recording, &late[..explained.min(late.len())]),
+            origins,
             holders: BTreeMap::new(),
             shifted: vec![None; platform.cpus],
             steps,
-            followed,
+            followed: Vec::new(),
+            remaining,
+            draws: true,
             ended: Vec::new(),
+        }
+    }
+
+    /// Draws no timelines.
+    pub fn without_timelines(self) -> Self {
+        Self {
+            draws: false,
+            ..self
         }
     }
 
@@ -99,19 +117,16 @@ impl<'a> Walk<'a> {
         recording: Recording<'_>,
         mut visit: impl FnMut(LateJob, Option<Explanation>),
     ) {
-        let Recording { records, until, .. } = recording;
-        for record in records.iter().take_while(|record| record.at <= until) {
-            self.take(record);
+        let until = recording.until;
+        for record in recording.in_window() {
+            self.take(&record);
             if self.ended.is_empty() {
                 continue;
             }
             for (job, explanation) in self.ended.drain(..) {
                 visit(job, explanation);
             }
-            let histories = &self.histories;
-            self.followed
-                .retain(|&task| !histories[task].followed.late.is_empty());
-            if self.followed.is_empty() {
+            if self.remaining == 0 {
                 return;
             }
         }
@@ -181,21 +196,33 @@ impl<'a> Walk<'a> {
     /// Advances to `to`, before which there are no records.
     fn pass(&mut self, to: Instant) {
         for at in 0..self.followed.len() {
-            self.draw(self.followed[at], to);
+            if self.draws {
+                self.draw(self.followed[at], to);
+            }
             self.pass_task(self.followed[at], to);
+        }
+    }
+
+    /// Follows the task from now on, or not any more, after its pending jobs or its late ones have changed.
+    fn follow(&mut self, task: TaskId) {
+        let Some(history) = self.histories.get(task.index()) else {
+            return;
+        };
+        let is_wanted = history.followed_job().is_some();
+        match (self.followed.binary_search(&task.index()), is_wanted) {
+            (Err(place), true) => self.followed.insert(place, task.index()),
+            (Ok(place), false) => drop(self.followed.remove(place)),
+            _ => {}
         }
     }
 
     fn pass_task(&mut self, index: usize, to: Instant) {
         let from = self.state.now();
         let history = &self.histories[index];
-        let Some(number) = history.pending.front().map(|job| job.number) else {
+        let Some(number) = history.followed_job() else {
             return;
         };
-        let is_explaining = !history.followed.explained.is_empty();
-        if !is_explaining && !history.followed.late.contains(&number) {
-            return;
-        }
+        let is_explaining = history.followed.is_in_row(number);
         let state = &self.state.tasks[index];
         let mut blockers = Vec::new();
         let mut chain = None;
@@ -203,7 +230,8 @@ impl<'a> Walk<'a> {
             self.executing(index, number, from, to)
         } else if state.ready == Some(number) {
             if self.steps == 0 && !is_explaining {
-                self.histories[index].followed.late.clear();
+                let late = std::mem::take(&mut self.histories[index].followed.late);
+                self.remaining -= late.len();
                 return;
             }
             let contention = Contention::of(self, TaskId::from_index(index));
@@ -217,7 +245,9 @@ impl<'a> Walk<'a> {
             {
                 chain = contention.chain();
             }
-            self.steps = self.steps.saturating_sub(self.state.cpus() as u64);
+            if !is_explaining {
+                self.steps = self.steps.saturating_sub(self.state.cpus() as u64);
+            }
             pieces
         } else {
             vec![self.held(index, number, from, to)]
@@ -330,12 +360,13 @@ impl<'a> Walk<'a> {
         };
         history.pending.push_back(pending);
         let followed = &mut history.followed;
-        if !followed.explained.is_empty() {
+        if followed.is_in_row(job.number) {
             followed.row.push(pending);
         }
         if let Some(timeline) = followed.explained.get_mut(&job.number) {
             timeline.get_or_insert_default();
         }
+        self.follow(job.task);
     }
 
     fn complete(&mut self, at: Instant, job: JobId) {
@@ -359,6 +390,7 @@ impl<'a> Walk<'a> {
         if history.pending.is_empty() {
             history.followed.end_row();
         }
+        self.follow(job.task);
     }
 
     fn leave(&mut self, at: Instant, task: TaskId) {
@@ -369,6 +401,7 @@ impl<'a> Walk<'a> {
             history.followed.sums = Sums::default();
             history.followed.end_row();
         }
+        self.follow(task);
     }
 
     /// Ends all pending jobs of the task, without completion.
@@ -393,6 +426,7 @@ impl<'a> Walk<'a> {
         if !history.followed.late.remove(&number) {
             return;
         }
+        self.remaining -= 1;
         let is_oldest = history
             .pending
             .front()

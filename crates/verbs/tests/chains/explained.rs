@@ -216,7 +216,7 @@ fn explained_chains_are_those_of_the_definition() {
             let recording = Recording {
                 set: &set,
                 contract: Some(&contract),
-                records: &records,
+                records: (&records).into(),
                 until: HORIZON,
             };
             let run = Run {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use shiftwork_analysis::admission::{Guarantee, Verdict as Admitted};
-use shiftwork_model::{CpuId, Instant, Record, RecordKind, Span, TaskSet};
+use shiftwork_model::{CpuId, Instant, RecordKind, Span, TaskSet};
 use shiftwork_report::span;
-use shiftwork_trace::ReactionStatistics;
 use shiftwork_trace::replay::{DisagreementKind, Verdict};
+use shiftwork_trace::{ReactionStatistics, Records};
 use shiftwork_verbs::admission::Admission;
 
 use super::measured::Measured;
@@ -31,7 +31,7 @@ impl Kept {
         let misses = run.summary.deadline_misses;
         let evidence = Evidence {
             set,
-            records: run.records.as_deref().unwrap_or_default(),
+            records: run.all_records(),
             horizon: run.summary.horizon,
             measured,
             window,
@@ -88,7 +88,7 @@ impl Kept {
 /// What may explain missed deadlines.
 struct Evidence<'a> {
     set: &'a TaskSet,
-    records: &'a [Record],
+    records: Records<'a>,
     horizon: Instant,
     measured: &'a Measured,
     window: Span,
@@ -124,7 +124,7 @@ impl Evidence<'_> {
         let cpus = self.set.platform.cpus;
         let mut since = vec![None; cpus];
         let mut away = vec![Span::ZERO; cpus];
-        for record in self.records {
+        for record in self.records.iter() {
             match record.kind {
                 RecordKind::CpuOffline { cpu } | RecordKind::CpuTaken { cpu } => {
                     if let Some(since) = since.get_mut(cpu.index()) {
@@ -156,7 +156,7 @@ impl Evidence<'_> {
     /// The task that used up its budget most often.
     fn overrun(&self) -> Option<String> {
         let mut counts = vec![0_u64; self.set.tasks.len()];
-        for record in self.records {
+        for record in self.records.iter() {
             if let RecordKind::BudgetSpent { job } = record.kind
                 && let Some(count) = counts.get_mut(job.task.index())
             {
@@ -198,7 +198,7 @@ fn other_set(verdict: &Verdict) -> Option<String> {
 mod tests {
     use super::*;
 
-    use shiftwork_model::{JobId, TaskId};
+    use shiftwork_model::{JobId, Record, TaskId};
     use shiftwork_trace::Reactions;
 
     fn set() -> TaskSet {
@@ -244,7 +244,7 @@ mod tests {
         };
         let evidence = Evidence {
             set: &set,
-            records,
+            records: records.into(),
             horizon: Instant::from_ns(100_000_000),
             measured: &measured,
             window: Span::from_us(200),

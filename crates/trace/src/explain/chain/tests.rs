@@ -55,7 +55,7 @@ fn explained(set: &TaskSet, script: &Script) -> Option<ChainExplanation> {
     let recording = Recording {
         set,
         contract: Some(&contract),
-        records: &script.records,
+        records: (&script.records).into(),
         until: at(20),
     };
     let misses = recording.chain_misses();
@@ -209,7 +209,7 @@ fn records_that_contradict_each_other_are_explained_or_not_without_panic() {
         let recording = Recording {
             set: &set,
             contract: None,
-            records: &records,
+            records: (&records).into(),
             until: records.last().map_or(Instant::ZERO, |record| record.at),
         };
         for miss in recording.chain_misses() {
