@@ -327,6 +327,25 @@ mod tests {
     }
 
     #[test]
+    fn alerts_and_dashboard_name_metrics_that_there_are() {
+        let text = text(&status(), &statistics(), Totals::default());
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/monitoring");
+        for file in ["alerts.yml", "alerts.test.yml", "dashboard.json"] {
+            let uses = fs::read_to_string(folder.join(file)).unwrap();
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let names = uses.split(|c| !is_name(c));
+            let mut names: Vec<_> = names.filter(|it| it.starts_with("shiftwork_")).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert!(names.len() >= 5, "{file} names only {names:?}");
+            for name in names {
+                let declared = format!("# TYPE {name} ");
+                assert!(text.contains(&declared), "{file}: there is no {name}");
+            }
+        }
+    }
+
+    #[test]
     fn file_is_replaced_and_readable_by_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shiftwork.prom");
