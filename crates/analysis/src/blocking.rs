@@ -4,7 +4,7 @@
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
 mod boosted;
-mod mpcp;
+mod by_ceilings;
 
 use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
@@ -25,12 +25,12 @@ struct Holding {
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
 /// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
 /// itself, no change is timed, and no tasks wait for each other for ever. Tasks that spin for a mutex may be bound to
-/// different CPUs, and it is not nested; so may those that share mutexes with FMLP+ or MPCP, if all that matter have that protocol,
-/// but for ceilings beside MPCP.
+/// different CPUs, and it is not nested; so may those that share mutexes with FMLP+, MPCP or DPCP, if all that matter have that protocol,
+/// but for ceilings beside the last two.
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin, or of tasks
-/// with FMLP+. With MPCP responses are found together, in a bounded number of steps.
+/// with FMLP+. With MPCP and DPCP responses are found together, in a bounded number of steps.
 ///
 /// # Source
 /// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
@@ -48,13 +48,13 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     if set.tasks.iter().any(locks_at_the_end) {
         return None;
     }
-    if locks_one_of(set, Protocol::Fmlp) {
+    if locks_one_of(set, |protocol| protocol == Protocol::Fmlp) {
         return boosted::blocking(set, &levels(set, policy), is_edf(policy));
     }
-    if locks_one_of(set, Protocol::Mpcp) {
+    if locks_one_of(set, Protocol::needs_priorities) {
         let levels = levels(set, policy);
         return is_fp(policy)
-            .then(|| mpcp::blocking(set, &levels))
+            .then(|| by_ceilings::blocking(set, &levels))
             .flatten();
     }
     let shared = shared(set)?;
@@ -123,10 +123,10 @@ fn locked(task: &Task) -> impl Iterator<Item = ResourceId> {
     })
 }
 
-/// Whether a task locks a mutex with this protocol.
-fn locks_one_of(set: &TaskSet, protocol: Protocol) -> bool {
+/// Whether a task locks a mutex with such a protocol.
+fn locks_one_of(set: &TaskSet, is_one: fn(Protocol) -> bool) -> bool {
     let mut tasks = set.tasks.iter();
-    tasks.any(|task| locked(task).any(|id| set.resources[id.index()].protocol == protocol))
+    tasks.any(|task| locked(task).any(|id| is_one(set.resources[id.index()].protocol)))
 }
 
 /// Whether all tasks that use the mutex are bound to the same CPU.

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod boosted;
-mod mpcp;
+mod by_ceilings;
 mod spin;
+mod tight;
 
 use std::collections::BTreeMap;
 
@@ -115,6 +116,7 @@ struct Seen<'a> {
     longest: Vec<u64>,
     /// How long jobs wait at most, by task and mutex.
     most: &'a [Vec<u64>],
+    context: String,
     /// Since when jobs wait.
     waits: BTreeMap<TaskId, u64>,
     /// How long requests waited, in all, and how many for as long as they may.
@@ -139,7 +141,11 @@ impl Recorder for Seen<'_> {
             RecordKind::Locked { job, resource } => {
                 if let Some(since) = self.waits.remove(&job.task) {
                     let most = self.most[job.task.index()][resource.index()];
-                    assert!(at - since <= most, "{job:?} waits from {since} to {at}");
+                    assert!(
+                        at - since <= most,
+                        "{}: {job:?} waits for {resource:?} from {since} to {at}, not {most}",
+                        self.context
+                    );
                     self.waited.0 += at - since;
                     self.waited.1 += u64::from(at - since == most);
                 }
@@ -225,6 +231,7 @@ fn no_phasing_refutes_what_is_shown(kind: &Kind) {
                     released: vec![Vec::new(); set.tasks.len()],
                     longest: vec![0; set.tasks.len()],
                     most: &most,
+                    context: format!("seed {seed}, {phasing}, {name}"),
                     waits: BTreeMap::new(),
                     waited: (0, 0),
                 };
@@ -252,6 +259,6 @@ fn no_phasing_refutes_what_is_shown(kind: &Kind) {
         println!(
             "{name}: {count} sets, {unknown} of which nothing is known, {shown} shown, {bounds} bounds, {tight} reached with waiting or blocking, waited {waited:?}"
         );
-        assert!(tight > 0 && shown > 0 && waited.1 > 0 && unknown < count / 2);
+        assert!(tight > 0 && shown > 0 && waited.1 > 0 && 4 * unknown < 3 * count);
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that are boosted by ceilings while they hold mutexes with MPCP that other CPUs use, with ceilings on each CPU.
+//! Jobs that are boosted by ceilings while they hold mutexes with MPCP or DPCP that other CPUs use, with ceilings on each CPU.
 
 use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_model::{
@@ -44,6 +44,82 @@ impl System<'_> {
         0..self.set.tasks.len()
     }
 
+    /// The CPU on which jobs have the mutex with DPCP, unless all its users are there.
+    fn served(&self, mutex: usize) -> Option<CpuId> {
+        let Protocol::Dpcp(cpu) = self.set.resources[mutex].protocol else {
+            return None;
+        };
+        let mut users = self.all().filter(|&it| self.uses(it, mutex));
+        users.any(|it| self.cpu(it) != cpu).then_some(cpu)
+    }
+
+    /// Whether jobs are boosted with it.
+    fn is_global(&self, task: usize, mutex: usize) -> bool {
+        self.served(mutex).is_some() || self.remote(task, mutex).is_some()
+    }
+
+    fn ceiling(&self, mutex: usize) -> u64 {
+        let users = self.all().filter(|&it| self.uses(it, mutex));
+        users.map(|it| self.levels[it]).min().unwrap()
+    }
+
+    /// How long the job executes on the CPU with DPCP.
+    fn load(&self, task: usize, cpu: CpuId) -> u64 {
+        let all = self.sections(task).into_iter();
+        let there = all.filter(|(mutex, _)| self.served(*mutex) == Some(cpu));
+        there.map(|(_, length)| length).sum()
+    }
+
+    /// From a request until a section of this length ends that is executed on the CPU with DPCP, or, if that is zero, begins.
+    fn request(&self, task: usize, (cpu, length): (CpuId, u64), responses: &[u64]) -> Option<u64> {
+        let own = self.levels[task];
+        let others = || self.all().filter(|&it| it != task);
+        let low = others().filter(|&it| self.levels[it] > own);
+        let low = low.flat_map(|it| self.sections(it));
+        let low = low
+            .filter(|(mutex, _)| self.served(*mutex) == Some(cpu) && self.ceiling(*mutex) <= own);
+        let first = length + low.map(|(_, length)| length).max().unwrap_or(0);
+        least(0, |window| {
+            let high = others().filter(|&it| self.levels[it] <= own);
+            let high = high.map(|it| self.jobs(it, window, responses) * self.load(it, cpu));
+            first + high.sum::<u64>()
+        })
+    }
+
+    /// How many jobs of the task are pending in a window.
+    fn jobs(&self, task: usize, window: u64, responses: &[u64]) -> u64 {
+        (window + responses[task]).div_ceil(self.set.tasks[task].period.as_ns())
+    }
+
+    /// How long jobs of other CPUs execute on that of the task while jobs of its priority or a higher one are pending.
+    fn guests(&self, task: usize, responses: &[u64], longer: &[u64]) -> Option<u64> {
+        let cpu = self.cpu(task);
+        let guests = |window: u64| {
+            let others = self.all().filter(|&it| self.cpu(it) != cpu);
+            others
+                .map(|it| self.jobs(it, window, responses) * self.load(it, cpu))
+                .sum::<u64>()
+        };
+        if self
+            .all()
+            .all(|it| self.cpu(it) == cpu || self.load(it, cpu) == 0)
+        {
+            return Some(0);
+        }
+        let high = || {
+            self.all()
+                .filter(|&it| self.cpu(it) == cpu && self.levels[it] <= self.levels[task])
+        };
+        let busy = least(0, |window| {
+            let own = high().map(|it| {
+                let of = &self.set.tasks[it];
+                window.div_ceil(of.period.as_ns()) * (of.cost.as_ns() + longer[it])
+            });
+            self.low(task, self.levels[task]) + guests(window) + own.sum::<u64>()
+        })?;
+        Some(guests(busy))
+    }
+
     fn uses(&self, task: usize, mutex: usize) -> bool {
         self.set.tasks[task].locks_one(ResourceId::from_index(mutex))
     }
@@ -55,8 +131,11 @@ impl System<'_> {
             .collect()
     }
 
-    /// The most urgent priority of the users on other CPUs.
+    /// The most urgent priority of the users on other CPUs, with MPCP.
     fn remote(&self, task: usize, mutex: usize) -> Option<u64> {
+        if self.set.resources[mutex].protocol != Protocol::Mpcp {
+            return None;
+        }
         let elsewhere = |&it: &usize| self.uses(it, mutex) && self.cpu(it) != self.cpu(task);
         self.all().filter(elsewhere).map(|it| self.levels[it]).min()
     }
@@ -106,9 +185,11 @@ impl System<'_> {
         let longest = |it: usize, is_local: bool| {
             let counts = |&(mutex, _): &(usize, u64)| {
                 let users = self.all().filter(|&it| self.uses(it, mutex));
-                let ceiling = users.clone().map(|it| self.levels[it]).min().unwrap();
-                let is_global = self.remote(it, mutex).is_some();
-                is_global || is_local && users.count() > 1 && ceiling <= level
+                let is_here = self.served(mutex).is_none_or(|cpu| cpu == self.cpu(it));
+                match self.is_global(it, mutex) {
+                    true => is_here,
+                    false => is_local && users.count() > 1 && self.ceiling(mutex) <= level,
+                }
             };
             let all = self.sections(it).into_iter().filter(counts);
             all.map(|(_, length)| length).max().unwrap_or(0)
@@ -125,8 +206,12 @@ impl System<'_> {
     fn longer(&self, responses: &[u64]) -> Option<Vec<u64>> {
         let of = |task: usize| {
             let all = self.sections(task).into_iter();
-            let global = all.filter(|(mutex, _)| self.remote(task, *mutex).is_some());
+            let global = all.filter(|(mutex, _)| self.is_global(task, *mutex));
             let each = global.map(|section| {
+                if let Some(cpu) = self.served(section.0) {
+                    let all = self.request(task, (cpu, section.1), responses)?;
+                    return Some(all - section.1 + self.low(task, u64::MAX));
+                }
                 let wait = self.wait(task, section.0, responses)?;
                 Some(wait + self.hold(task, section) - section.1 + self.low(task, u64::MAX))
             });
@@ -144,8 +229,8 @@ impl System<'_> {
             let longer = self.longer(&responses)?;
             let next = self.all().map(|task| {
                 let mut all = self.sections(task).into_iter();
-                match all.any(|(mutex, _)| self.remote(task, mutex).is_some()) {
-                    true => self.response(task, &longer),
+                match all.any(|(mutex, _)| self.is_global(task, mutex)) {
+                    true => self.response(task, &responses, &longer),
                     false => Some(responses[task]),
                 }
             });
@@ -158,9 +243,10 @@ impl System<'_> {
     }
 
     /// Job by job, from when all other tasks of the CPU that are as urgent release theirs, too.
-    fn response(&self, task: usize, longer: &[u64]) -> Option<u64> {
+    fn response(&self, task: usize, responses: &[u64], longer: &[u64]) -> Option<u64> {
         let of = |it: usize| &self.set.tasks[it];
-        let own = of(task).cost.as_ns() + longer[task] + self.low(task, self.levels[task]);
+        let low = self.low(task, self.levels[task]) + self.guests(task, responses, longer)?;
+        let own = of(task).cost.as_ns() + longer[task] + low;
         let urgent = self.all().filter(|&it| {
             it != task && self.levels[it] <= self.levels[task] && self.cpu(it) == self.cpu(task)
         });
@@ -186,22 +272,28 @@ impl System<'_> {
 
 fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     let system = System::new(set);
-    // Jobs do not wait for local ones.
-    if system.remote(task, mutex).is_none() {
-        return 0;
+    if !system.is_global(task, mutex) {
+        // A job that comes back from another CPU may tie with the holder.
+        let mut all = 0..set.resources.len();
+        let is_served = all.any(|mutex| system.served(mutex).is_some());
+        return if is_served { LONGEST } else { 0 };
     }
     let (responses, _) = system.bounds().unwrap();
+    if let Some(cpu) = system.served(mutex) {
+        return system.request(task, (cpu, 0), &responses).unwrap();
+    }
     system.wait(task, mutex, &responses).unwrap()
 }
 
 fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
     let system = System::new(set);
-    let (_, longer) = system.bounds()?;
+    let (responses, longer) = system.bounds()?;
     let all = longer.iter().zip(levels).enumerate();
-    Some(
-        all.map(|(task, (longer, &level))| longer + system.low(task, level))
-            .collect(),
-    )
+    all.map(|(task, (own, &level))| {
+        let guests = system.guests(task, &responses, &longer)?;
+        Some(own + system.low(task, level) + guests)
+    })
+    .collect()
 }
 
 #[test]
@@ -209,16 +301,30 @@ fn no_phasing_refutes_what_is_shown_of_ceilings_across_cpus() {
     no_phasing_refutes_what_is_shown(&Kind {
         across: Protocol::Mpcp,
         local: [Protocol::Mpcp, Protocol::Ceiling],
-        // Without one, ceilings are counted as ever.
-        takes: |set| {
-            let mut tasks = 0..set.tasks.len();
-            let is_one = |(mutex, _): (usize, u64)| set.resources[mutex].protocol == Protocol::Mpcp;
-            tasks.any(|task| System::new(set).sections(task).into_iter().any(is_one))
-        },
+        takes,
         policies: &["p-fp"],
         waits,
         added,
     });
+}
+
+#[test]
+fn no_phasing_refutes_what_is_shown_of_sections_on_other_cpus() {
+    no_phasing_refutes_what_is_shown(&Kind {
+        across: Protocol::Dpcp(CpuId::from_index(1)),
+        local: [Protocol::Dpcp(CpuId::from_index(0)), Protocol::Ceiling],
+        takes,
+        policies: &["p-fp"],
+        waits,
+        added,
+    });
+}
+
+/// Without one of these protocols ceilings are counted as ever.
+fn takes(set: &TaskSet) -> bool {
+    let mut tasks = 0..set.tasks.len();
+    let is_one = |(mutex, _): (usize, u64)| set.resources[mutex].protocol.needs_priorities();
+    tasks.any(|task| System::new(set).sections(task).into_iter().any(is_one))
 }
 
 /// Two tasks on different CPUs, which do the same, with two mutexes with MPCP.
@@ -263,7 +369,9 @@ fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
     let mut unbound = set.clone();
     unbound.tasks[1].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
     assert!(!is_known("p-fp", &unbound));
-    for protocol in [Protocol::Fmlp, Protocol::Spin, Protocol::Ceiling] {
+    // DPCP with MPCP, that of a CPU of neither task.
+    let dpcp = Protocol::Dpcp(CpuId::from_index(1));
+    for protocol in [Protocol::Fmlp, Protocol::Spin, Protocol::Ceiling, dpcp] {
         let mut other = set.clone();
         other.resources[1].protocol = protocol;
         assert!(!is_known("p-fp", &other), "{protocol:?}");
@@ -273,6 +381,9 @@ fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
         (Protocol::Inheritance, true),
         (Protocol::NonPreemptive, false),
         (Protocol::Fmlp, false),
+        // On its own CPU, and on another one, where it is in the way.
+        (Protocol::Dpcp(CpuId::from_index(0)), true),
+        (dpcp, false),
     ];
     for (protocol, may_be) in others {
         let mut own = set.clone();
