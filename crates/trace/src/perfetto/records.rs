@@ -264,7 +264,7 @@ impl<'a> RecordReader<'a> {
             1 => RecordKind::Ready {
                 job: self.job()?,
                 deadline: self.deadline()?,
-                priority: self.priority()?,
+                priority: self.rank()?,
             },
             2 => RecordKind::NotReady {
                 job: self.job()?,

@@ -1,6 +1,6 @@
 //! Reading traces back, and errors of reading and writing.
 
-use shiftwork_model::{RandomStream, Span};
+use shiftwork_model::{JobId, Priority, RandomStream, Record, Span, TaskId};
 
 use super::*;
 use crate::testing::noise;
@@ -37,6 +37,22 @@ fn header_and_records_are_read_back() {
         };
         assert!(file == expected, "seed {seed}");
     }
+}
+
+/// As one to which a mutex passes that boosts it.
+#[test]
+fn job_that_becomes_ready_before_all_others_is_read_back() {
+    let set = set(1, &[("a", "0")]);
+    let mut writer = Writer::new(&set, &provenance(99), Vec::new());
+    let task = TaskId::from_index(0);
+    let kind = RecordKind::Ready {
+        job: JobId { task, number: 1 },
+        deadline: at(9),
+        priority: Priority::NON_PREEMPTIVE,
+    };
+    writer.record(at(1), &kind);
+    let file = read(&writer.finish(at(5)).unwrap()).unwrap();
+    assert_eq!(file.records, [Record { at: at(1), kind }]);
 }
 
 #[test]
