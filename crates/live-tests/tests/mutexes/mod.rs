@@ -6,7 +6,8 @@ pub mod inversion;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    Instant, NotReadyReason, Protocol, Record, RecordKind, ResourceId, Span, TaskSet,
+    Affinity, CpuId, Instant, NotReadyReason, Protocol, Record, RecordKind, ResourceId, Span,
+    TaskSet,
 };
 
 use crate::agreement::does_as_the_policy_decides;
@@ -138,7 +139,7 @@ pub fn mutexes_do_by_deadlines_what_they_do_in_simulations() -> Result<(), Strin
 
 /// Where an agent decides.
 pub fn mutexes_do_under_an_agent_what_they_do_in_simulations() -> Result<(), String> {
-    agree("agent", "strong-fp", &[Protocol::Ceiling])?;
+    agree("agent", "strong-fp", &[Protocol::Ceiling, Protocol::Mpcp])?;
     agree("agent", "strong-edf", &[Protocol::NonPreemptive])
 }
 
@@ -165,6 +166,11 @@ fn agree(machine: &str, policy: &str, protocols: &[Protocol]) -> Result<(), Stri
         // Of the bus; tasks on different CPUs share the log, and its holder can be lent one.
         let resource = usize::from(protocol.lends_cpus());
         set.resources[resource].protocol = protocol;
+        if protocol.boosts() {
+            // Those that use it are bound to a CPU each.
+            let users = set.tasks.iter_mut().filter(|task| task.name == "archive");
+            users.for_each(|task| task.affinity = Affinity::pinned(CpuId::from_index(1)));
+        }
         agrees(machine, &set, policy)
             .map_err(|why| format!("{machine}, {policy}, {protocol:?}: {why}"))?;
     }
