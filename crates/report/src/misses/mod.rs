@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{JobId, Span};
-use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording};
+use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording, Steps};
 
 pub(crate) use tally::{Group, Tally};
 pub(crate) use text::{Names, alone, label, miss_line, remedy_lines, sentence, verdict};
@@ -158,13 +158,15 @@ pub(crate) struct Misses {
     pub explained: u64,
 }
 
-/// Maximum number of steps (states of one CPU between two switches anywhere) for all misses together whose causes are not
-/// named, so that an overloaded run is reported within seconds.
-pub(crate) const STEPS_MAX: u64 = 4_000_000;
+/// Maximum number of steps for all explanations of a run together, so that an overloaded run is reported within seconds.
+pub(crate) const STEPS_MAX: Steps = Steps {
+    explained: 8_000_000,
+    others: 4_000_000,
+};
 
 /// Finds why the jobs `late`, which are all late jobs of the run, missed their deadlines: of the first `keep` of them with
-/// their causes. After `steps_max` steps the others are only counted.
-pub(crate) fn find(run: Recording<'_>, late: &[JobId], keep: usize, steps_max: u64) -> Misses {
+/// their causes. Misses beyond `steps_max` are only counted.
+pub(crate) fn find(run: Recording<'_>, late: &[JobId], keep: usize, steps_max: Steps) -> Misses {
     let first = &late[..keep.min(late.len())];
     let late_since = rows(late);
     let mut misses = Misses {

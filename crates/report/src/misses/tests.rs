@@ -2,7 +2,7 @@ use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Invariant, NotReadyReason, Order, RecordKind, Span, Work,
 };
 use shiftwork_trace::check::PolicyContract;
-use shiftwork_trace::explain::first_misses;
+use shiftwork_trace::explain::{Steps, first_misses};
 
 use super::*;
 use crate::run_script::{self, RunScript};
@@ -35,7 +35,7 @@ fn packed(
 }
 
 /// The misses of all late jobs.
-fn all(run: Recording<'_>, keep: usize, steps_max: u64) -> Misses {
+fn all(run: Recording<'_>, keep: usize, steps_max: Steps) -> Misses {
     let late = first_misses(run.set, run.records, run.until, usize::MAX);
     find(run, &late, keep, steps_max)
 }
@@ -361,10 +361,23 @@ fn explanations_of_an_overload_end_at_the_maximum_of_steps() {
     let script = run_script::crowd(24, 4, 400);
     let run = recording(&script, 400, None);
     let whole = all(run, 3, STEPS_MAX);
-    let part = all(run, 3, 50);
+    let few = Steps {
+        others: 50,
+        ..STEPS_MAX
+    };
+    let part = all(run, 3, few);
     assert_eq!((whole.explained, part.total), (whole.total, whole.total));
     assert!(0 < part.explained && part.explained < part.total);
-    assert_eq!(whole.first.len(), 3);
+    assert_eq!((whole.first.len(), part.first.len()), (3, 3));
+    let none = all(
+        run,
+        3,
+        Steps {
+            explained: 5,
+            ..STEPS_MAX
+        },
+    );
+    assert!(none.first.len() < 3 && none.explained > 3);
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use super::{RunView, escape, plural, time};
 use crate::misses::{self, Group, LossKind, Miss, Names, label};
+use crate::run::Limits;
 use crate::units;
 
 /// For every run: its misses in groups, then the first ones one by one.
-pub(super) fn section(views: &[RunView<'_>]) -> String {
+pub(super) fn section(views: &[RunView<'_>], limits: &Limits) -> String {
     let mut section = String::from(
         "<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n",
     );
@@ -21,7 +22,11 @@ pub(super) fn section(views: &[RunView<'_>]) -> String {
         );
         section += &match view.misses.total {
             0 => nothing(view),
-            _ => format!("{}{}", common(view), one_by_one(index, view)),
+            _ => format!(
+                "{}{}",
+                common(view),
+                one_by_one(index, view, limits.misses as u64)
+            ),
         };
         section += "</div>\n";
     }
@@ -164,14 +169,16 @@ fn or_dash(text: String) -> String {
 
 /// The first misses, each with its explanation. If they are many, those with the same cause are together, of which the
 /// first is open.
-fn one_by_one(run: usize, view: &RunView<'_>) -> String {
+fn one_by_one(run: usize, view: &RunView<'_>, wanted: u64) -> String {
     let first = &view.misses.first;
     let shown = first.len() as u64;
+    let all = plural(view.misses.total, "miss");
     let note = match shown < view.misses.total {
-        true => format!(
-            "<p class=\"lead\">The first {shown} of {}, by deadline:</p>\n",
-            plural(view.misses.total, "miss")
+        true if shown < wanted.min(view.misses.total) => format!(
+            "<p class=\"remark\">Causes of {shown} of {all}: to find more of them would take long in a run with so many \
+             switches. <code>--explain</code> names those of the first ones.</p>\n"
         ),
+        true => format!("<p class=\"lead\">The first {shown} of {all}, by deadline:</p>\n"),
         false => String::new(),
     };
     if first.len() <= ARTICLES_SHOWN {

@@ -73,7 +73,7 @@ pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     page += &filter::section(&views, &foremost);
     page += &schedule::section(&views, limits, &foremost);
     page += &chains::section(&views);
-    page += &explanations::section(&views);
+    page += &explanations::section(&views, limits);
     page += &responses::section(&views, limits, &foremost);
     page += &tasks::section(&views, &foremost);
     page += &summary::provenance(&views);

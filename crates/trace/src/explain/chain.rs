@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use shiftwork_model::{Chain, Instant, JobId, Recorder, Span, TaskId};
 
 use super::walk::Walk;
-use super::{Cause, Explanation, Origin, Part, Recording};
+use super::{Cause, Explanation, Origin, Part, Recording, Steps};
 use crate::chains::{ChainTime, Chains, Interval, Measured, Step};
 
 /// A chain that took longer than wanted.
@@ -251,7 +251,7 @@ impl<'a> Recording<'a> {
             .iter()
             .filter_map(|step| Some(step.job?.job))
             .collect();
-        let mut walk = Walk::new(self, &jobs, jobs.len(), 0);
+        let mut walk = Walk::new(self, &jobs, jobs.len(), Steps::ALL);
         for &job in &jobs {
             walk = walk.with_excess(job, miss.excess());
         }

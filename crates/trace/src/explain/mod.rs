@@ -316,7 +316,8 @@ pub fn explain(
         until,
     };
     let mut found = None;
-    walk::Walk::new(recording, &[job], 1, 0).run(recording, |_, why| found = found.take().or(why));
+    walk::Walk::new(recording, &[job], 1, Steps::ALL)
+        .run(recording, |_, why| found = found.take().or(why));
     let found = found.ok_or(ExplainError::Unknown { job })?;
     let deadline = found.deadline;
     let early = match found.end {
@@ -327,6 +328,24 @@ pub fn explain(
         return Err(ExplainError::OnTime { job, deadline });
     }
     Ok(found)
+}
+
+/// How many steps may be taken to explain late jobs: states of CPUs that are examined while such a job waits, and one for each
+/// interval in which it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// For jobs to be explained.
+    pub explained: u64,
+    /// For the other late jobs.
+    pub others: u64,
+}
+
+impl Steps {
+    /// No limit.
+    pub const ALL: Self = Self {
+        explained: u64::MAX,
+        others: u64::MAX,
+    };
 }
 
 /// A recorded run.
@@ -350,8 +369,7 @@ impl<'a> Recording<'a> {
     }
 
     /// Calls `visit` with each of the late jobs `late`, in the order in which they end; with the explanation for the
-    /// first `explained` of them, without a timeline. Omits jobs that are not to be explained after `steps` states of CPUs that were
-    /// examined while jobs waited.
+    /// first `explained` of them, without a timeline. Omits jobs of either kind that had not ended when `steps` of it were taken.
     ///
     /// # Cost
     /// That of [`explain`], in two passes over the records for all of the jobs.
@@ -359,7 +377,7 @@ impl<'a> Recording<'a> {
         self,
         late: &[JobId],
         explained: usize,
-        steps: u64,
+        steps: Steps,
         visit: impl FnMut(LateJob, Option<Explanation>),
     ) {
         let walk = walk::Walk::new(self, late, explained, steps);

@@ -385,10 +385,22 @@ fn one_pass_over_a_run_agrees_with_the_explanation_of_each_job() {
             visited.sort_by_key(|(found, _)| late.iter().position(|job| *job == found.job));
             visited
         };
-        let all = visited(u64::MAX);
+        let all = visited(Steps::ALL);
         let jobs: Vec<JobId> = all.iter().map(|(job, _)| job.job).collect();
         assert_eq!(jobs, late, "seed {seed}");
-        assert!(visited(0).starts_with(&all[..late.len().min(3)]));
+        let explained_alone = visited(Steps {
+            others: 0,
+            ..Steps::ALL
+        });
+        assert!(explained_alone.starts_with(&all[..late.len().min(3)]));
+        // What is there with fewer steps is the same.
+        for explained in [0, 3, 12, 40] {
+            let few = visited(Steps {
+                explained,
+                others: explained,
+            });
+            assert!(few.iter().all(|it| all.contains(it)), "seed {seed}");
+        }
         for (index, (job, why)) in all.iter().enumerate() {
             let alone = explained(&set, contract.clone(), &script, job.job, until.as_ns());
             assert_eq!(

@@ -14,10 +14,10 @@ use shiftwork_model::{
 use super::attribution::{self, WalkResult};
 use super::history::{Followed, Pending, Run, TaskHistory};
 use super::interrupted::Losses;
-use super::late_job::{self, LateJob, Sums};
+use super::late_job::{LateJob, Sums};
 use super::origins::Origins;
 use super::timeline::{Occupant, Slice};
-use super::{Culprit, End, Explanation, Recording};
+use super::{Culprit, End, Explanation, Recording, Steps};
 use crate::check::PolicyContract;
 use crate::check::state::{State, TaskState};
 use crate::shift_chain::{Key, key};
@@ -36,8 +36,8 @@ pub(super) struct Walk<'a> {
     holders: BTreeMap<ResourceId, TaskId>,
     /// By CPU, the CPU from which its job was shifted.
     shifted: Vec<Option<CpuId>>,
-    /// Number of CPUs that may still be examined for waiting jobs that are not to be explained.
-    steps: u64,
+    /// Number of steps that may still be taken.
+    steps: Steps,
     /// The tasks of which time is divided at present, ascending: those of which the oldest pending job is late, or in the
     /// row of a job that is to be explained.
     followed: Vec<usize>,
@@ -50,7 +50,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Follows the jobs in `late`, of which it explains the first `explained`.
-    pub fn new(recording: Recording<'a>, late: &[JobId], explained: usize, steps: u64) -> Self {
+    pub fn new(recording: Recording<'a>, late: &[JobId], explained: usize, steps: Steps) -> Self {
         let Recording { set, records, .. } = recording;
         let history = |task: &shiftwork_model::Task| TaskHistory {
             cost: task.cost,
@@ -120,9 +120,6 @@ impl<'a> Walk<'a> {
         let until = recording.until;
         for record in recording.in_window() {
             self.take(&record);
-            if self.ended.is_empty() {
-                continue;
-            }
             for (job, explanation) in self.ended.drain(..) {
                 visit(job, explanation);
             }
@@ -216,6 +213,31 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Number of steps that may still be taken for jobs of this kind.
+    const fn left(&self, is_explaining: bool) -> u64 {
+        match is_explaining {
+            true => self.steps.explained,
+            false => self.steps.others,
+        }
+    }
+
+    const fn left_mut(&mut self, is_explaining: bool) -> &mut u64 {
+        match is_explaining {
+            true => &mut self.steps.explained,
+            false => &mut self.steps.others,
+        }
+    }
+
+    /// Omits the late jobs of the task from now on.
+    fn give_up(&mut self, index: usize) {
+        let followed = &mut self.histories[index].followed;
+        self.remaining -= followed.late.len();
+        followed.late.clear();
+        followed.explained.clear();
+        followed.rows.clear();
+        followed.end_row();
+    }
+
     fn pass_task(&mut self, index: usize, to: Instant) {
         let from = self.state.now();
         let history = &self.histories[index];
@@ -223,20 +245,19 @@ impl<'a> Walk<'a> {
             return;
         };
         let is_explaining = history.followed.is_in_row(number);
+        if self.left(is_explaining) == 0 {
+            self.give_up(index);
+            return;
+        }
         let state = &self.state.tasks[index];
         let mut blockers = Vec::new();
         let mut chain = None;
         let pieces = if state.runs.is_some_and(|(runs, _)| runs == number) {
             self.executing(index, number, from, to)
         } else if state.ready == Some(number) {
-            if self.steps == 0 && !is_explaining {
-                let late = std::mem::take(&mut self.histories[index].followed.late);
-                self.remaining -= late.len();
-                return;
-            }
             let contention = Contention::of(self, TaskId::from_index(index));
             let pieces = contention.pieces(number, from, to);
-            blockers.extend(contention.blockers());
+            contention.add_blockers(&mut blockers);
             let no_shift = |(culprit, _): &(Culprit, CpuSet)| *culprit == Culprit::NoShift;
             if history.followed.sums.chain.is_none()
                 && pieces
@@ -245,19 +266,20 @@ impl<'a> Walk<'a> {
             {
                 chain = contention.chain();
             }
-            if !is_explaining {
-                self.steps = self.steps.saturating_sub(self.state.cpus() as u64);
-            }
+            *self.left_mut(is_explaining) -= self.left(is_explaining).min(self.state.cpus() as u64);
             pieces
         } else {
             vec![self.held(index, number, from, to)]
         };
+        *self.left_mut(is_explaining) -= self.left(is_explaining).min(1);
         let Followed {
             sums, pieces: all, ..
         } = &mut self.histories[index].followed;
         for (task, cpu) in blockers {
             let time = to.late_since(from);
-            late_job::add(&mut sums.blockers, task, time, CpuSet::single(cpu));
+            let (sum, cpus) = sums.blockers.entry(task).or_default();
+            *sum += time;
+            cpus.insert(cpu);
         }
         sums.chain = sums.chain.take().or(chain);
         pieces.iter().for_each(|piece| sums.add(piece));

@@ -45,13 +45,15 @@ impl<'a> Contention<'a> {
             Occupant::Job(job) => competitor(walk, cpu, job),
             _ => None,
         };
+        let mut competitors = Vec::with_capacity(walk.state.cpus());
+        competitors.extend(reached.iter().filter_map(competitor_on));
         Self {
             walk,
             task,
             key: walk.key(task),
             own,
             reached,
-            competitors: reached.iter().filter_map(competitor_on).collect(),
+            competitors,
             is_one_idle: reached
                 .iter()
                 .any(|cpu| walk.occupant(cpu) == Occupant::Idle),
@@ -85,13 +87,15 @@ impl<'a> Contention<'a> {
         pieces
     }
 
-    /// The tasks on the CPUs that the policy lets the job use.
-    pub fn blockers(&self) -> impl Iterator<Item = (TaskId, CpuId)> {
+    /// Appends the tasks on the CPUs that the policy lets the job use.
+    pub fn add_blockers(&self, blockers: &mut Vec<(TaskId, CpuId)>) {
         let own = self
             .competitors
             .iter()
             .filter(|it| self.own.contains(it.cpu));
-        own.map(|competitor| (competitor.job.task, competitor.cpu))
+        // At every switch anywhere: growing step by step takes long.
+        blockers.reserve(self.competitors.len());
+        blockers.extend(own.map(|competitor| (competitor.job.task, competitor.cpu)));
     }
 
     /// A shortest shift chain to a CPU that is idle or runs a less urgent job.
