@@ -346,6 +346,14 @@ impl Steps {
         explained: u64::MAX,
         others: u64::MAX,
     };
+
+    /// For jobs of this kind.
+    const fn of(&mut self, is_explained: bool) -> &mut u64 {
+        match is_explained {
+            true => &mut self.explained,
+            false => &mut self.others,
+        }
+    }
 }
 
 /// A recorded run.

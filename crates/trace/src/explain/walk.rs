@@ -213,21 +213,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Number of steps that may still be taken for jobs of this kind.
-    const fn left(&self, is_explaining: bool) -> u64 {
-        match is_explaining {
-            true => self.steps.explained,
-            false => self.steps.others,
-        }
-    }
-
-    const fn left_mut(&mut self, is_explaining: bool) -> &mut u64 {
-        match is_explaining {
-            true => &mut self.steps.explained,
-            false => &mut self.steps.others,
-        }
-    }
-
     /// Omits the late jobs of the task from now on.
     fn give_up(&mut self, index: usize) {
         let followed = &mut self.histories[index].followed;
@@ -245,11 +230,12 @@ impl<'a> Walk<'a> {
             return;
         };
         let is_explaining = history.followed.is_in_row(number);
-        if self.left(is_explaining) == 0 {
+        if *self.steps.of(is_explaining) == 0 {
             self.give_up(index);
             return;
         }
         let state = &self.state.tasks[index];
+        let mut steps = 1;
         let mut blockers = Vec::new();
         let mut chain = None;
         let pieces = if state.runs.is_some_and(|(runs, _)| runs == number) {
@@ -266,12 +252,13 @@ impl<'a> Walk<'a> {
             {
                 chain = contention.chain();
             }
-            *self.left_mut(is_explaining) -= self.left(is_explaining).min(self.state.cpus() as u64);
+            steps += self.state.cpus() as u64;
             pieces
         } else {
             vec![self.held(index, number, from, to)]
         };
-        *self.left_mut(is_explaining) -= self.left(is_explaining).min(1);
+        let left = self.steps.of(is_explaining);
+        *left = left.saturating_sub(steps);
         let Followed {
             sums, pieces: all, ..
         } = &mut self.histories[index].followed;
