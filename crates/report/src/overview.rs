@@ -12,6 +12,8 @@ pub(crate) struct Overview {
     pub busy: Span,
     /// The late jobs, by deadline and then by task.
     pub late: Vec<JobId>,
+    /// Their deadlines.
+    pub due: Vec<Instant>,
     /// The response times of each task.
     pub responses: Vec<Responses>,
 }
@@ -49,7 +51,7 @@ impl Overview {
         overview.starts.sort_unstable();
         let mut sink = jobs.finish(horizon);
         sink.late.sort_unstable();
-        overview.late = sink.late.into_iter().map(|(_, job)| job).collect();
+        (overview.due, overview.late) = sink.late.into_iter().unzip();
         for task in &mut sink.responses {
             task.sorted_ns.sort_unstable();
         }
@@ -62,6 +64,27 @@ impl Overview {
     fn add(&mut self, segment: &Segment) {
         self.starts.push(segment.from);
         self.busy += segment.to.late_since(segment.from);
+    }
+
+    /// How many of the late jobs, at most `most`, can be explained within about so many steps, the first by deadline; at
+    /// least one. While such a job waits each switch of a CPU is a step for each CPU.
+    pub fn explainable(&self, set: &TaskSet, most: usize, steps: u64) -> usize {
+        let cost = |(due, job): (&Instant, &JobId)| {
+            let window = set.tasks.get(job.task.index());
+            let window = window.map_or(Span::ZERO, |task| task.deadline);
+            let from = due.as_ns().saturating_sub(window.as_ns());
+            let starts = self.starts_before(*due) - self.starts_before(Instant::from_ns(from));
+            (2 * starts * set.platform.cpus) as u64
+        };
+        let mut costs = self.due.iter().zip(&self.late).take(most).map(cost);
+        let first = costs.next();
+        let mut left = steps.saturating_sub(first.unwrap_or(0));
+        let others = costs.take_while(|cost| {
+            let fits = *cost <= left;
+            left = left.saturating_sub(*cost);
+            fits
+        });
+        first.iter().count() + others.count()
     }
 
     /// Number of stretches of execution that begin before this instant.
@@ -164,6 +187,13 @@ mod tests {
         let late = first_misses(&script.set, records, horizon, usize::MAX);
         assert!(!late.is_empty());
         assert_eq!(found.late, late);
+        assert!(found.due.is_sorted());
+        let explainable = |most, steps| found.explainable(&script.set, most, steps);
+        assert_eq!(explainable(usize::MAX, u64::MAX), late.len());
+        assert_eq!(explainable(3, u64::MAX), 3);
+        assert_eq!(explainable(3, 0), 1);
+        assert_eq!(explainable(0, u64::MAX), 0);
+        assert!((2..late.len()).contains(&explainable(usize::MAX, 3_000)));
         let mut segments = Segments::new(4);
         for record in &script.records {
             segments.record(record.at, &record.kind);

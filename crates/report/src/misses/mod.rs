@@ -160,7 +160,7 @@ pub(crate) struct Misses {
 
 /// Maximum number of steps for all explanations of a run together, so that an overloaded run is reported within seconds.
 pub(crate) const STEPS_MAX: Steps = Steps {
-    explained: 8_000_000,
+    explained: 12_000_000,
     others: 4_000_000,
 };
 
