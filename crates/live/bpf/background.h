@@ -140,7 +140,7 @@ static __always_inline void kick_waiting_cpus(void)
  */
 SW_FN u64 serve_background(void)
 {
-	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_HEARTBEAT_INTERVAL : SW_CHECK_INTERVAL);
+	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_HEARTBEAT_INTERVAL : SW_CHECK_INTERVAL), limited;
 	bool shared;
 	u32 k;
 
@@ -150,12 +150,9 @@ SW_FN u64 serve_background(void)
 	requeue_killed();
 	kick_waiting_cpus();
 	survey_groups(now);
-	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_LIMITED) > 0) {
-		u64 limited = release_limited(now);
-
-		if (limited < next)
-			next = limited;
-	}
+	limited = release_limited(now);
+	if (limited < next)
+		next = limited;
 	if (!reserve_ns)
 		return next;
 	shared = has_starved(&shared_starvation, SW_QUEUE_OF_ALL, now);

@@ -4,7 +4,7 @@
  * which follows from its nice value and its control group (groups.h); the thread that has had least is next. The clock of a queue is the virtual time at
  * which the last of its threads began to run. What a thread has had before it came to a queue, or while it slept, counts for no
  * more than a slice before that clock, so that a thread that mostly sleeps runs at once, and none can save time; nor
- * for more than SW_AHEAD_MAX after it, and less where many wait: none waits for more than some seconds, far from
+ * for more than SW_AHEAD_MAX after it, or in a control group SW_AHEAD_SUM_MAX, and less where many wait: none waits for more than some seconds, far from
  * the kernel's watchdog, whatever the weights. For the same end no thread has more weight than nice -10 gives.
  */
 #ifndef SW_FAIR_H

@@ -262,7 +262,7 @@ static __always_inline void survey_groups(u64 now)
 	s64 sum = 0;
 	u32 k;
 
-	bpf_for(k, 0, SW_CPUS)
+	bpf_for(k, 0, cpu_count)
 		sum += READ_ONCE(root_loads[k & (SW_CPUS - 1)]);
 	WRITE_ONCE(crowd, sum > 0 ? (u64)sum / (SW_WEIGHT_DEFAULT * cpu_count) : 0);
 	if (now - remembered_at < SW_PATIENCE)

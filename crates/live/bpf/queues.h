@@ -159,13 +159,40 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* When the first of those that wait for a period of their control groups may go on. */
-u64 limited_next = SW_NEVER;
+/* So many of those that wait for a period are queued at a time, in an interrupt; the rest after this, ns. */
+#define SW_RELEASED_MAX 64
+#define SW_RELEASE_INTERVAL 100000ULL
 
 /* Timers of the machine, see timers.h. */
 enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND };
 
+/*
+ * When they have to end at the latest; SW_NEVER if that does not matter: for the first release, and for the first of the threads that
+ * wait for a period of their control groups.
+ */
+u64 armed[2] = { SW_NEVER, SW_NEVER };
+
 int arm(u32 which, u64 at);
+
+/*
+ * Notes that such a thread may go on then. Whether that is before all others.
+ *
+ * Context: any; without a lock.
+ */
+static __always_inline bool note_period(u64 at)
+{
+	u32 k;
+
+	for (k = 0; k < 4; k++) {
+		u64 before = READ_ONCE(armed[SW_TIMER_BACKGROUND]);
+
+		if (at >= before)
+			return false;
+		if (__sync_val_compare_and_swap(&armed[SW_TIMER_BACKGROUND], before, at) == before)
+			break;
+	}
+	return true;
+}
 
 /*
  * Ordinary work, which its control groups allow no more for now, waits in the queue for that.
@@ -176,15 +203,13 @@ static __always_inline void wait_for_period(struct task_struct *p, s32 cpu, u64 
 {
 	u64 until = limited_until(p);
 
-	/* A period that has just begun. */
+	/* A period that has just begun. The kernel queues it only when this callback is over. */
 	if (!until)
-		until = bpf_ktime_get_ns();
+		until = bpf_ktime_get_ns() + SW_RELEASE_INTERVAL;
 	take_stopped(p, cpu);
 	scx_bpf_dsq_insert_vtime(p, SW_QUEUE_OF_LIMITED, SW_SLICE, until, flags);
-	if (until >= READ_ONCE(limited_next))
-		return;
-	WRITE_ONCE(limited_next, until);
-	arm(SW_TIMER_BACKGROUND, until);
+	if (note_period(until))
+		arm(SW_TIMER_BACKGROUND, until);
 }
 
 /*
@@ -294,9 +319,6 @@ static __always_inline void requeue_all_misplaced(void)
 	requeue_misplaced(SW_QUEUE_OF_LIMITED, 0);
 }
 
-/* So many of those whose period has begun are queued at a time, in an interrupt; the rest after this, ns. */
-#define SW_RELEASED_MAX 64
-#define SW_RELEASE_INTERVAL 100000ULL
 /* How many were, by this call: the verifier follows a loop in which it knows a number once for each. */
 u32 released;
 
@@ -307,12 +329,16 @@ u32 released;
  */
 SW_FN u64 release_limited(u64 now)
 {
-	u64 next = SW_NEVER;
+	u64 next = SW_NEVER, first = READ_ONCE(armed[SW_TIMER_BACKGROUND]);
 	struct task_struct *p;
 	bool misplaced = false;
 
 	WRITE_ONCE(released, 0);
-	WRITE_ONCE(limited_next, SW_NEVER);
+	/* A later instant stays: its thread may not be in the queue yet. */
+	if (first <= now)
+		__sync_val_compare_and_swap(&armed[SW_TIMER_BACKGROUND], first, SW_NEVER);
+	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_LIMITED) <= 0)
+		return next;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, SW_QUEUE_OF_LIMITED, 0) {
 		u64 until = p->scx.dsq_vtime, to;
@@ -345,8 +371,7 @@ SW_FN u64 release_limited(u64 now)
 	bpf_rcu_read_unlock();
 	if (misplaced)
 		requeue_misplaced(SW_QUEUE_OF_LIMITED, 0);
-	if (next < READ_ONCE(limited_next))
-		WRITE_ONCE(limited_next, next);
+	note_period(next);
 	return next;
 }
 

@@ -32,14 +32,11 @@ struct {
 	__type(value, struct sw_timer);
 } timers SEC(".maps");
 
-
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } alarms SEC(".maps");
 
-/* When the timers end; SW_NEVER if they are not armed. */
-u64 armed[2] = { SW_NEVER, SW_NEVER };
 /* Without timers: when tick() is due. */
 u64 due = SW_NEVER;
 
