@@ -24,7 +24,7 @@ struct Held {
     mutexes: Vec<(ResourceId, Option<Rank>)>,
     /// The mutex that it waits for.
     awaited: Option<ResourceId>,
-    /// The number of its last request with DPCP.
+    /// The number of its last request that had to wait, by which equals are served with DPCP.
     request: u64,
     /// Its own priority, by which it locks with DPCP.
     priority: Priority,
@@ -50,7 +50,7 @@ pub struct Mutexes {
     free: Vec<ResourceId>,
     /// The tasks that hold a mutex that boosts.
     boosted: Vec<TaskId>,
-    /// Number of requests with FMLP+ and DPCP, and of locks with that and MPCP.
+    /// The next number of a boost, or of a request that has to wait.
     numbers: u64,
     order: Order,
     /// Whether a protocol may change what CPUs a job may use.

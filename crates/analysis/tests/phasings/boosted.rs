@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use shiftwork_analysis::stand_ins::StandIns;
-use shiftwork_model::{
-    Affinity, CpuId, Phase, Protocol, Resource, ResourceId, Span, Task, TaskSet, Work,
-};
+use shiftwork_model::{Affinity, CpuId, Phase, Protocol, ResourceId, Span, TaskSet, Work};
 use shiftwork_policy::registry;
 
-use crate::{Kind, no_phasing_refutes_what_is_shown, sections};
+use crate::{Kind, no_phasing_refutes_what_is_shown, pair, sections};
 
 fn cpu(set: &TaskSet, task: usize) -> CpuId {
     set.tasks[task].only_cpu().unwrap()
@@ -90,24 +88,6 @@ fn no_phasing_refutes_what_is_shown_of_boosting() {
     });
 }
 
-/// Two tasks on different CPUs, which do the same, with two mutexes with FMLP+.
-fn pair(phases: &[Phase]) -> TaskSet {
-    let task = |cpu: usize| {
-        let bound = Affinity::pinned(CpuId::from_index(cpu));
-        let (cost, period) = (Span::from_ns(4), Span::from_ns(100));
-        let mut task = Task::periodic(&format!("t{cpu}"), cost, period, bound);
-        task.work = Work::Phases(phases.to_vec());
-        task
-    };
-    let mut set = TaskSet::new("", 2, vec![task(0), task(1)]);
-    let resource = |name: &str| Resource {
-        name: name.to_owned(),
-        protocol: Protocol::Fmlp,
-    };
-    set.resources = vec![resource("r0"), resource("r1")];
-    set
-}
-
 #[test]
 fn nothing_is_shown_where_the_proof_does_not_hold() {
     let traits = registry::find("p-fp").unwrap().traits;
@@ -125,7 +105,7 @@ fn nothing_is_shown_where_the_proof_does_not_hold() {
             Phase::Unlock(b),
         ]
     };
-    let set = pair(&after(run(1), run(2)));
+    let set = pair(Protocol::Fmlp, &after(run(1), run(2)));
     assert!(is_known(&set));
     let nested = [
         Phase::Lock(a),
@@ -135,9 +115,9 @@ fn nothing_is_shown_where_the_proof_does_not_hold() {
         Phase::Unlock(b),
         Phase::Unlock(a),
     ];
-    assert!(!is_known(&pair(&nested)));
+    assert!(!is_known(&pair(Protocol::Fmlp, &nested)));
     // What is executed for no time does not come after a lock.
-    assert!(!is_known(&pair(&after(run(3), run(0)))));
+    assert!(!is_known(&pair(Protocol::Fmlp, &after(run(3), run(0)))));
     let mut unbound = set.clone();
     unbound.tasks[1].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
     assert!(!is_known(&unbound));

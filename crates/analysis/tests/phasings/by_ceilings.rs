@@ -1,12 +1,10 @@
 //! Jobs that are boosted by ceilings while they hold mutexes with MPCP or DPCP that other CPUs use, with ceilings on each CPU.
 
 use shiftwork_analysis::stand_ins::StandIns;
-use shiftwork_model::{
-    Affinity, CpuId, Phase, Protocol, Resource, ResourceId, Task, TaskSet, Work,
-};
+use shiftwork_model::{Affinity, CpuId, Phase, Protocol, ResourceId, TaskSet, Work};
 use shiftwork_policy::registry;
 
-use crate::{Kind, NS, no_phasing_refutes_what_is_shown, sections};
+use crate::{Kind, NS, no_phasing_refutes_what_is_shown, pair, sections};
 
 /// What no response of these systems that is bounded exceeds.
 const LONGEST: u64 = 100_000;
@@ -327,23 +325,6 @@ fn takes(set: &TaskSet) -> bool {
     tasks.any(|task| System::new(set).sections(task).into_iter().any(is_one))
 }
 
-/// Two tasks on different CPUs, which do the same, with two mutexes with MPCP.
-fn pair(phases: &[Phase]) -> TaskSet {
-    let task = |cpu: usize| {
-        let bound = Affinity::pinned(CpuId::from_index(cpu));
-        let mut task = Task::periodic(&format!("t{cpu}"), NS(4), NS(100), bound);
-        task.work = Work::Phases(phases.to_vec());
-        task
-    };
-    let mut set = TaskSet::new("", 2, vec![task(0), task(1)]);
-    let resource = |name: &str| Resource {
-        name: name.to_owned(),
-        protocol: Protocol::Mpcp,
-    };
-    set.resources = vec![resource("r0"), resource("r1")];
-    set
-}
-
 #[test]
 fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
     let is_known = |policy: &str, set: &TaskSet| {
@@ -353,7 +334,7 @@ fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
     let run = |ns| Phase::Run(NS(ns));
     let [a, b] = [0, 1].map(ResourceId::from_index);
     let section = |id, ns| [Phase::Lock(id), run(ns), Phase::Unlock(id)];
-    let set = pair(&[section(a, 2), section(b, 2)].concat());
+    let set = pair(Protocol::Mpcp, &[section(a, 2), section(b, 2)].concat());
     assert!(is_known("p-fp", &set) && is_known("strong-fp", &set));
     assert!(!is_known("p-edf", &set));
     let [lock, inner, unlock] = section(b, 2);
@@ -365,7 +346,7 @@ fn nothing_is_shown_of_ceilings_across_cpus_where_the_proof_does_not_hold() {
         unlock,
         Phase::Unlock(a),
     ];
-    assert!(!is_known("p-fp", &pair(&nested)));
+    assert!(!is_known("p-fp", &pair(Protocol::Mpcp, &nested)));
     let mut unbound = set.clone();
     unbound.tasks[1].affinity = Affinity::new("0-1".parse().unwrap()).unwrap();
     assert!(!is_known("p-fp", &unbound));

@@ -39,6 +39,23 @@ struct Kind {
     added: fn(&TaskSet, &[u64], bool) -> Option<Vec<u64>>,
 }
 
+/// Two tasks on different CPUs, which do the same, with two mutexes with this protocol.
+fn pair(protocol: Protocol, phases: &[Phase]) -> TaskSet {
+    let task = |cpu: usize| {
+        let bound = Affinity::pinned(CpuId::from_index(cpu));
+        let mut task = Task::periodic(&format!("t{cpu}"), NS(4), NS(100), bound);
+        task.work = Work::Phases(phases.to_vec());
+        task
+    };
+    let mut set = TaskSet::new("", 2, vec![task(0), task(1)]);
+    let resource = |name: &str| Resource {
+        name: name.to_owned(),
+        protocol,
+    };
+    set.resources = vec![resource("r0"), resource("r1")];
+    set
+}
+
 /// Two to five tasks on two or three CPUs. They share one or two mutexes, and each CPU has one of each local kind.
 fn random(stream: &mut RandomStream, kind: &Kind) -> TaskSet {
     let cpus = 2 + stream.below(2) as usize;

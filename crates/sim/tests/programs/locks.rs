@@ -24,8 +24,9 @@ fn is_wait(record: &&Record) -> bool {
 #[test]
 fn partitioned_runs_equal_the_definition() {
     let (mut blocked, mut raised) = (0, 0);
+    let by_priority = [&BOUND[..], &BOUND_BY_PRIORITY].concat();
     for seed in 0..sets() {
-        for (policy, protocols) in [("p-fp", &BOUND_BY_PRIORITY[..]), ("p-edf", &BOUND)] {
+        for (policy, protocols) in [("p-fp", &by_priority[..]), ("p-edf", &BOUND)] {
             let set = locking_set(seed, &[], protocols);
             let by_priority = policy == "p-fp";
             let records = compare(seed, &set, policy, by_priority);

@@ -72,14 +72,8 @@ pub(crate) const BOUND: [Protocol; 6] = [
     Protocol::Fmlp,
 ];
 
-/// The same where priorities are fixed; some more than once, so that they are drawn more often.
-pub(crate) const BOUND_BY_PRIORITY: [Protocol; 11] = [
-    Protocol::None,
-    Protocol::Inheritance,
-    Protocol::Ceiling,
-    Protocol::NonPreemptive,
-    Protocol::Spin,
-    Protocol::Fmlp,
+/// More of them where priorities are fixed, some more than once, so that they are drawn more often.
+pub(crate) const BOUND_BY_PRIORITY: [Protocol; 5] = [
     Protocol::Mpcp,
     Protocol::Mpcp,
     Protocol::Dpcp(CpuId::from_index(0)),
