@@ -109,6 +109,7 @@ tests! {
         standing::ordinary::nice_values_share_a_cpu,
         standing::cpus::cpu_goes_that_threads_wait_for,
         standing::thread_that_returns_from_a_higher_class_keeps_its_part,
+        standing::inheritance::random::loans_survive_random_events within 400,
         standing::holder::threads_outlive_the_holder_of_a_standing_scheduler within 120,
         standing::threads_enter_and_leave_two_hundred_times within 120,
         standing::observed::standing_scheduler_observes_ordinary_work,
@@ -182,6 +183,7 @@ tests! {
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,
+        standing::inheritance::reservations_serve_the_holder_of_a_lock,
         standing::groups::threads_of_a_group_at_its_limit_are_served within 120,
     }
     Reactions {

@@ -89,27 +89,32 @@ SW_FN int lend_to_background(u32 cpu, bool to_background)
 }
 
 /*
- * Whether @cpu has not run its assignment since the last call although that waits in its queue. By construction it never is
+ * Whether @cpu has not run its assignment for SW_CHECK_INTERVAL although that waits in its queue. By construction it never is
  * so (managed.h); it is counted, and the CPU looks again, so that a fault of ours costs no task its life.
  *
  * Context: timer or tick(). Reads without the lock: a wrong answer costs a kick.
  */
-static __always_inline bool neglects_assignment(u32 cpu)
+static __always_inline bool neglects_assignment(u32 cpu, u64 now)
 {
 	u32 assigned = READ_ONCE(*sw_runner(&core, cpu));
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 began = c->began;
-	bool again;
 
 	if (!assigned || c->current == assigned || READ_ONCE(c->gone) ||
 	    scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) <= 0) {
 		c->awaited = 0;
 		return false;
 	}
-	again = c->awaited == assigned && c->awaited_since == began;
-	c->awaited = assigned;
-	c->awaited_since = began;
-	return again;
+	if (c->awaited != assigned || c->awaited_since != began) {
+		c->awaited = assigned;
+		c->awaited_since = began;
+		c->awaited_at = now;
+		return false;
+	}
+	if (now - c->awaited_at < SW_CHECK_INTERVAL)
+		return false;
+	c->awaited_at = now;
+	return true;
 }
 
 /*
@@ -117,14 +122,14 @@ static __always_inline bool neglects_assignment(u32 cpu)
  *
  * Context: timer or tick(), no locks held.
  */
-static __always_inline void kick_waiting_cpus(void)
+static __always_inline void kick_waiting_cpus(u64 now)
 {
 	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0 ||
 		      scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0;
 	u32 k;
 
 	bpf_for(k, 0, cpu_count) {
-		if (neglects_assignment(k)) {
+		if (neglects_assignment(k, now)) {
 			assignments_neglected++;
 			scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
 		} else if (shared || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0) {
@@ -148,7 +153,7 @@ SW_FN u64 serve_background(void)
 	if (requeues_due || cpus_offline)
 		requeue_all_misplaced();
 	requeue_killed();
-	kick_waiting_cpus();
+	kick_waiting_cpus(now);
 	survey_groups(now);
 	limited = release_limited(now);
 	if (limited < next)

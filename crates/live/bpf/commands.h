@@ -6,7 +6,7 @@
 #ifndef SW_COMMANDS_H
 #define SW_COMMANDS_H
 
-#include "managed.h"
+#include "inherit.h"
 #include "observed.h"
 #include "mutexes.h"
 
@@ -63,32 +63,6 @@ static __always_inline int set_cache(struct sw_cache *a)
 	return 0;
 }
 
-/*
- * Whether it is on a run queue, or on its way to one. The field is an int in Linux 7.0 and a byte in 7.2, whose
- * values are the same; a read of either as it stands does not fit the other.
- *
- * Context: any. Without the run queue's lock the answer may be old.
- */
-static __always_inline bool is_on_run_queue(struct task_struct *p)
-{
-	__u8 on_rq = 0;
-
-	bpf_core_read(&on_rq, sizeof(on_rq), &p->on_rq);
-	return on_rq;
-}
-
-/*
- * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
- * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see on_class_change().
- *
- * Context: any. Without the run queue's lock the answer may be old.
- */
-static __always_inline bool is_awake(struct task_struct *p)
-{
-	return p->prio >= SW_PRIO_ORDINARY &&
-	       (READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || is_on_run_queue(p));
-}
-
 /* Of a task: include/linux/sched.h. */
 #define SW_TASK_RUNNING	0
 #define SW_TASK_WAKING	0x200
@@ -118,7 +92,7 @@ static __always_inline bool may_enter(struct task_struct *p, u32 i, u64 affinity
 
 	if (sw_task(&core, i)->state != SW_ABSENT || m->observes)
 		return false;
-	return !m->demoted || (m->asked == affinity && known_number(p) == i);
+	return !m->demoted || (m->asked == affinity && own_number(p) == i);
 }
 
 /* What is written before is seen by others before anything is read after. */
@@ -143,19 +117,6 @@ static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32
 	if (!sw_task(&core, i)->awake && (slept ? is_awake(p) : stays_awake(p)))
 		changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
-}
-
-/*
- * Moves the thread, if it waits, to the queue where it belongs: that of its task, or one of ordinary work if the task takes no
- * part any more.
- *
- * Context: task context, no locks held.
- */
-static __always_inline void requeue_thread(struct task_struct *p, u32 i)
-{
-	if (!requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) && !requeue_misplaced(SW_QUEUE_OF_ALL, p->pid) &&
-	    !requeue_misplaced(SW_QUEUE_OF_EXCESS, p->pid) && !requeue_misplaced(SW_QUEUE_OF_LIMITED, p->pid))
-		requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
 /*
@@ -195,7 +156,7 @@ SW_FN int replay_missed_callbacks(struct task_struct *p __arg_trusted, u32 i)
  */
 static __always_inline bool has_other_number(struct task_struct *p, u32 i)
 {
-	u32 known = known_number(p);
+	u32 known = own_number(p);
 
 	return known && known != i &&
 	       (sw_task(&core, known)->state != SW_ABSENT || managed_at(known)->demoted);
@@ -234,7 +195,7 @@ static __always_inline int admit(struct sw_admit *a)
 	now = core_lock_now();
 	if (has_other_number(p, i))
 		error = -EBUSY;
-	else if (number_of(p) == i)
+	else if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
 		error = -EALREADY;
 	else if (!may_enter(p, i, affinity))
 		error = -ESRCH;
@@ -265,16 +226,21 @@ static __always_inline int admit(struct sw_admit *a)
 		m->warned_left = m->warned_budget;
 		m->budgeting = budgeting;
 		m->outside = m->excess_on = 0;
+		m->thread = p->pid;
+		m->narrowed = 0;
 		s->admission = ++m->admission;
 		m->demoted = 0;
 		m->release = 0;
 		m->awaits_trigger = 0;
 		forget_triggers(i);
 		s->number = i;
+		m->borrows = known_number(p) != i;
+		if (m->borrows)
+			mark_loan(i);
 		if (agent_decides) {
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
 			m->ran = m->stops = m->finished = 0;
-		} else if (is_awake(p)) {
+		} else if (!m->borrows && is_awake(p)) {
 			changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 		}
 	}
@@ -504,6 +470,9 @@ static __always_inline int tick(struct sw_tick *a)
 	WRITE_ONCE(due, SW_NEVER);
 	next = release_all();
 	at = serve_background();
+	if (at < next)
+		next = at;
+	at = check_loans();
 	if (at < next)
 		next = at;
 	bpf_for(k, 0, cpu_count) {

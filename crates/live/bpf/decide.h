@@ -46,8 +46,9 @@ struct sw_cpu {
 	u32 excess_turn;	/* what throttled tasks have saved for their turn, see is_turn_of_excess() */
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 excess;		/* throttled task that it runs as ordinary work */
-	u32 awaited;		/* assignment that waited at the last check, see neglects_assignment() */
+	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */
 	u64 awaited_since;	/* `began` at that check */
+	u64 awaited_at;		/* when that was */
 } cpus[SW_CPUS];
 
 /* What is known of a task beside what the core knows. */
@@ -68,6 +69,11 @@ struct sw_managed {
 	u32 excess_on;		/* CPU + 1 that runs it as ordinary work while it is throttled */
 	u32 awaits_trigger;	/* it has no job, and the next one is released by a trigger */
 	u32 triggers;		/* how often it was triggered, with effect or not */
+	u32 thread;		/* its own */
+	u32 waits;		/* that waits for a lock with priority inheritance, see inherit.h */
+	u32 lent_to;		/* thread that has the number meanwhile; 0: none */
+	u32 borrows;		/* its own has another number by a loan, or had until it is checked */
+	u32 narrowed;		/* for the one to which it is lent */
 	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
 
@@ -116,13 +122,29 @@ static __always_inline struct sw_managed *managed_at(u64 number)
 	return &managed[number & (SW_TASKS - 1)];
 }
 
+/* How many tasks have lent their numbers. Written under the lock. */
+u32 loans;
+
+/* The number that a thread has by a loan, by thread. */
+struct sw_loan {
+	u32 number;
+	u32 admission;		/* of the task that lends it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SW_TASKS);
+	__type(key, u32);
+	__type(value, struct sw_loan);
+} loan_of SEC(".maps");
+
 /*
- * The number of a managed task, taking part or not; 0 for background work. A number is used again once its
+ * The number for which the thread was admitted, taking part or not; 0: none. A number is used again once its
  * task has left: the thread that had it before, and may still live, has none.
  *
  * Context: any in which @p is trusted.
  */
-static __always_inline u32 known_number(struct task_struct *p)
+static __always_inline u32 own_number(struct task_struct *p)
 {
 	struct sw_storage *s;
 
@@ -131,6 +153,33 @@ static __always_inline u32 known_number(struct task_struct *p)
 		return 0;
 	s = bpf_task_storage_get(&storage, p, 0, 0);
 	return s && s->number && s->admission == READ_ONCE(managed_at(s->number)->admission) ? s->number : 0;
+}
+
+/*
+ * The number of the thread where numbers are lent: one that it has by a loan, or else its own, @own, unless that is lent.
+ *
+ * Context: any.
+ */
+SW_FN u32 number_by_loan(u32 thread, u32 own)
+{
+	const struct sw_loan *loan = bpf_map_lookup_elem(&loan_of, &thread);
+
+	if (loan && READ_ONCE(managed_at(loan->number)->lent_to) == thread &&
+	    READ_ONCE(managed_at(loan->number)->admission) == loan->admission)
+		return loan->number;
+	return READ_ONCE(managed_at(own)->lent_to) ? 0 : own;
+}
+
+/*
+ * The number of the managed task as which the thread runs, taking part or not; 0 for background work.
+ *
+ * Context: any in which @p is trusted.
+ */
+static __always_inline u32 known_number(struct task_struct *p)
+{
+	u32 own = own_number(p);
+
+	return READ_ONCE(loans) ? number_by_loan(p->pid, own) : own;
 }
 
 /*

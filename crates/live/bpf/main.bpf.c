@@ -3,6 +3,7 @@
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
  * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
+ * inherit.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
  * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; commands.h, command.h: what user space may ask. This file joins them.
  */
@@ -17,6 +18,7 @@ char _license[] SEC("license") = "GPL";
 
 struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
 
+#include "assigned.h"
 #include "command.h"
 
 /* Why the scheduler was unloaded; the kind is 0 as long as it is not. */
@@ -133,9 +135,12 @@ void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
  */
 void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 {
-	u32 i = number_of(p);
+	u32 i;
 
 	change_load(p, true);
+	if (READ_ONCE(waiting))
+		on_wait_over(p);
+	i = number_of(p);
 	if (i)
 		on_wakeup(p, i);
 	else if (flags & SCX_ENQ_WAKEUP)
@@ -154,6 +159,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 
 	if (i && !is_excess(p, i)) {
 		on_start(p, i, cpu);
+		recheck_number(p, i, cpu);
 		return;
 	}
 	if (i)
@@ -208,7 +214,8 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 		return;
 	if (i) {
 		managed_at(i)->outside = 0;
-		on_block(p, i);
+		if (!p->pi_blocked_on || !on_wait(p, i))
+			on_block(p, i);
 	} else {
 		emit_observed(p, SW_E_BLOCKED);
 	}
@@ -237,11 +244,12 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
  */
 void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct cpumask *mask)
 {
-	u32 i = known_number(p);
+	u32 own = own_number(p);
 
-	if (!i)
+	check_loan_to(p, own);
+	if (!own)
 		return;
-	on_affinity_change(i, p->cpus_mask.bits[0], mask->bits[0]);
+	on_affinity_change(own, p->cpus_mask.bits[0], mask->bits[0]);
 	/* A task that was held where it is, see is_held_elsewhere(), gives way to what the agent has decided. */
 	if (agent_decides && scx_bpf_task_running(p))
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
@@ -259,6 +267,8 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 
 	if (i)
 		on_class_change(p, i);
+	if (READ_ONCE(waiting))
+		on_wait_over(p);
 	/* A task that changes to a higher class while it runs keeps its CPU without a switch. */
 	if (scx_bpf_task_running(p)) {
 		cpu = scx_bpf_task_cpu(p);
@@ -275,11 +285,12 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
  */
 void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
-	u32 i = known_number(p);
+	u32 own = own_number(p);
 
-	if (i) {
-		leave(p, i);
-		end_locks(i);
+	check_loan_to(p, own);
+	if (own) {
+		leave(p, own);
+		end_locks(own);
 	}
 	on_observed_exit(p);
 }

@@ -21,6 +21,9 @@
 #include "timers.h"
 #include "observed.h"
 
+int set_waits(u64 now, u32 i, bool waits);
+int on_stop(u32 i, s32 cpu, bool goes_on);
+
 /*
  * The task wants to run.
  *
@@ -63,6 +66,16 @@ static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
 }
 
 /*
+ * The number of the thread, which was @i a moment ago: it may have been lent or given back since.
+ *
+ * Context: any in which @p is trusted; under the core's lock it stays so.
+ */
+static __always_inline u32 number_now(struct task_struct *p, u32 i)
+{
+	return READ_ONCE(loans) || managed_at(i)->thread != p->pid ? number_of(p) : i;
+}
+
+/*
  * @p woke up. Also for a task that only comes back to the queues, after a change of its affinity: it was awake.
  *
  * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
@@ -79,7 +92,8 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 		return;
 	}
 	now = core_lock_now();
-	if (sw_task(&core, i)->awake) {
+	i = number_now(p, i);
+	if (!i || sw_task(&core, i)->awake) {
 		/* Its admission has seen that. */
 		core_unlock();
 		return;
@@ -107,7 +121,8 @@ static __always_inline void on_block(struct task_struct *p, u32 i)
 		return;
 	}
 	now = core_lock_now();
-	commit_and_unlock(now, on_block_locked(now, i, cpu), 0);
+	i = number_now(p, i);
+	commit_and_unlock(now, i ? on_block_locked(now, i, cpu) : 0, 0);
 }
 
 /*
@@ -150,6 +165,19 @@ static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 }
 
 /*
+ * After on_start(): if the number was lent or given back before that could be seen there, the thread runs as something else.
+ *
+ * Context: as on_start(). Takes the core's lock.
+ */
+static __always_inline void recheck_number(struct task_struct *p, u32 i, s32 cpu)
+{
+	if (number_now(p, i) == i)
+		return;
+	on_stop(i, cpu, true);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/*
  * @p, which @cpu runs as ordinary work, is the task @i from now on.
  *
  * Context: dispatch() of @cpu, its run queue's lock held.
@@ -160,80 +188,6 @@ SW_FN int on_promotion(struct task_struct *p __arg_trusted, u32 i, s32 cpu)
 	on_observed_stop(p, cpu);
 	on_start(p, i, cpu);
 	return 0;
-}
-
-/*
- * Makes @cpu look for its assignment once more if that waits for it: is in its queue, or is being inserted. For the ends
- * of dispatch(), which may have let go of the run queue's lock: a kick in that moment met the task that ran before.
- *
- * Context: dispatch() or running() of @cpu.
- */
-static __always_inline void recheck_assignment(s32 cpu)
-{
-	u32 i = READ_ONCE(*sw_runner(&core, cpu));
-
-	if (i && i != cpu_at(cpu)->refused && READ_ONCE(managed_at(i)->queued))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-}
-
-/*
- * Whether the kernel lets the task that waits in the queue run on @cpu; also if it waits there no more.
- *
- * Context: dispatch().
- */
-static __always_inline bool may_run_on(u64 queue, s32 cpu)
-{
-	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
-
-	return !p || bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
-}
-
-/*
- * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
- *
- * Context: dispatch() of @cpu. Its run queue's lock is held, and is released while a task is moved
- * here.
- */
-static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
-{
-	u32 i = READ_ONCE(*sw_runner(&core, cpu));
-	u64 queue = SW_QUEUE_OF_TASK(i);
-
-	if (!i)
-		return false;
-	if (prev_number == i) {
-		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
-		/* It ran as ordinary work until now, and goes on without a callback. */
-		if (cpu_at(cpu)->current != i)
-			on_promotion(prev, i, cpu);
-		return true;
-	}
-	if (scx_bpf_dsq_move_to_local(queue, 0))
-		return true;
-	/* It was throttled, and has a budget again. */
-	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&
-	    scx_bpf_dsq_move_to_local(queue, 0))
-		return true;
-	if (scx_bpf_dsq_nr_queued(queue) > 0) {
-		/* Inserted since. */
-		if (scx_bpf_dsq_move_to_local(queue, 0))
-			return true;
-		/*
-		 * Held on another CPU for a moment. If it has disabled migration it is narrowed to that CPU, of which the
-		 * core knows. Otherwise it is being switched out there: until that is over each BPF program of that CPU
-		 * disables its migration, and when it is over nothing follows. recheck_assignment() looks again.
-		 *
-		 * Written first, so that it does not outlive a decision that follows when the task is no longer held. Full
-		 * memory barrier: the mask was written before that decision.
-		 */
-		__sync_lock_test_and_set(&cpu_at(cpu)->refused, i);
-		if (may_run_on(queue, cpu))
-			cpu_at(cpu)->refused = 0;
-		/* It was queued when the agent had it assigned where it is held: see is_held_elsewhere(). */
-		else if (agent_decides)
-			requeue_misplaced(queue, 0);
-	}
-	return false;
 }
 
 /*
@@ -313,6 +267,9 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
 	if (sw_task(&core, i)->follows)
 		return;
+	/* A loan is not its to give up. */
+	if (READ_ONCE(managed_at(i)->lent_to))
+		return;
 	/* Here it holds nothing: throttled, it waits. */
 	if (READ_ONCE(sw_task(&core, i)->state) == SW_THROTTLED)
 		mark_outside(i);
@@ -362,10 +319,11 @@ SW_FN int stop_running_locked(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 remove_locked(u32 i)
+static __always_inline u64 remove_locked(u64 now, u32 i)
 {
 	u64 changed = agent_decides ? stop_task(i) : 0;
 
+	set_waits(now, i, false);
 	return changed | sw_leave(&core, i);
 }
 
@@ -390,7 +348,7 @@ static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 	m->demoted = 1;
 	m->asked = affinity;
 	emit_and_wake(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
-	return remove_locked(i);
+	return remove_locked(now, i);
 }
 
 /*
@@ -440,7 +398,7 @@ static __always_inline u64 leave_locked(u64 now, u32 i)
 	}
 	stop_running_locked(now, i);
 	emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
-	return remove_locked(i);
+	return remove_locked(now, i);
 }
 
 /*
@@ -483,7 +441,7 @@ SW_FN int leave(struct task_struct *p __arg_trusted __arg_nullable, u32 i)
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
 	/* The number may have become another task's before the lock was taken. */
-	if (!p || known_number(p) == i)
+	if (!p || own_number(p) == i)
 		changed = leave_locked(now, i);
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);

@@ -164,13 +164,13 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 #define SW_RELEASE_INTERVAL 100000ULL
 
 /* Timers of the machine, see timers.h. */
-enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND };
+enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND, SW_TIMER_LOANS, SW_TIMERS };
 
 /*
  * When they have to end at the latest; SW_NEVER if that does not matter: for the first release, and for the first of the threads that
- * wait for a period of their control groups.
+ * wait for a period of their control groups. A power of two.
  */
-u64 armed[2] = { SW_NEVER, SW_NEVER };
+u64 armed[4] = { SW_NEVER, SW_NEVER, SW_NEVER, SW_NEVER };
 
 int arm(u32 which, u64 at);
 
@@ -295,6 +295,19 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 	}
 	bpf_rcu_read_unlock();
 	return moved;
+}
+
+/*
+ * Moves the thread, if it waits, to the queue where it belongs: that of its task, which is @i, or one of ordinary work if it takes
+ * no part any more. Whether it moved.
+ *
+ * Context: as requeue_misplaced().
+ */
+static __always_inline bool requeue_thread(struct task_struct *p, u32 i)
+{
+	return requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) || requeue_misplaced(SW_QUEUE_OF_ALL, p->pid) ||
+	       requeue_misplaced(SW_QUEUE_OF_EXCESS, p->pid) || requeue_misplaced(SW_QUEUE_OF_LIMITED, p->pid) ||
+	       requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Time: one timer per CPU for the budget of what it runs, one for the first replenishment or release,
- * one for background work that waits. Where the kernel knows no such timers (PREEMPT_RT) user space
+ * one for background work that waits, one for numbers that are lent. Where the kernel knows no such timers (PREEMPT_RT) user space
  * sleeps until `due` and calls tick(), and is woken through `alarms` when `due` comes closer.
  *
  * Callbacks take the lock anew and look at what is due then: a timer may be late, or belong to what is
@@ -27,7 +27,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, SW_TIMERS);
 	__type(key, u32);
 	__type(value, struct sw_timer);
 } timers SEC(".maps");
@@ -36,6 +36,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } alarms SEC(".maps");
+
+static int loans_due(void *map, u32 *key, struct sw_timer *t);
 
 /* Without timers: when tick() is due. */
 u64 due = SW_NEVER;
@@ -67,9 +69,9 @@ static __always_inline void alarm(u64 at)
  */
 static __always_inline u64 earlier(u32 which, u64 at)
 {
-	if (at >= armed[which & 1])
+	if (at >= armed[which & 3])
 		return 0;
-	armed[which & 1] = at;
+	armed[which & 3] = at;
 	return at;
 }
 
@@ -116,7 +118,7 @@ SW_FN int arm(u32 which, u64 at)
 		u64 latest;
 
 		start_timer(t, at, BPF_F_TIMER_ABS);
-		latest = READ_ONCE(armed[which & 1]);
+		latest = READ_ONCE(armed[which & 3]);
 		if (latest >= at)
 			break;
 		at = latest;
@@ -337,6 +339,12 @@ static __always_inline void start_timers(u32 cpu_count)
 	if (t) {
 		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);
 		bpf_timer_set_callback(&t->timer, background_due);
+	}
+	which = SW_TIMER_LOANS;
+	t = bpf_map_lookup_elem(&timers, &which);
+	if (t) {
+		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&t->timer, loans_due);
 	}
 }
 

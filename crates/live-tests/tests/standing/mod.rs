@@ -6,6 +6,7 @@ pub mod cpus;
 pub mod excess;
 pub mod groups;
 pub mod holder;
+pub mod inheritance;
 pub mod observed;
 pub mod ordinary;
 pub mod periodic;

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Priority inheritance: what is reserved for a thread serves the one that it waits for.
+ *
+ * A managed thread that waits for a lock of which the kernel knows the holder (a futex by PTHREAD_PRIO_INHERIT, or an rt_mutex,
+ * which on PREEMPT_RT most locks are) lends its number to the thread that holds it, or that this one waits for in turn. The borrower
+ * then is the task: it runs where and when the task is assigned, is charged to its budget, and for the core the task is awake. When
+ * the waiting thread wakes up it takes its number back. So nothing is computed anew for a loan: to the rest it is as if one thread
+ * had been dismissed and another admitted, with what is left of the budget.
+ *
+ * A thread has one number at a time. If several wait for it, the most urgent one lends; if it has a number of its own, only one that
+ * is more urgent lends, or any while its own is throttled, and its own sleeps until the loan is over. What waits and lends nothing is
+ * blocked.
+ *
+ * The callbacks only say that a thread waits, and take its number back; the rest is done by check_loans(), in a timer that
+ * is due at once. Who holds a lock is read there without the kernel's locks, so it may be old: of another thread no more than its
+ * number is used, which is looked up anew, and while a thread waits all is checked again every SW_LOAN_CHECK. A borrower may also
+ * have been in the middle of a callback when it had another number: after each change one more check comes soon.
+ *
+ * Not where an agent decides, nor for tasks whose releases are known: their jobs do not end by sleeping. The borrower runs on
+ * CPUs of both threads' affinities only; if there is none nothing is lent.
+ */
+#ifndef SW_INHERIT_H
+#define SW_INHERIT_H
+
+#include "awake.h"
+
+struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+
+/* How soon after a change, and how often, loans are checked, ns. */
+#define SW_LOAN_SETTLES	100000ULL
+#define SW_LOAN_CHECK	1000000ULL
+/* How many threads may wait for each other in a row. */
+#define SW_WAITING_MAX	8
+
+/* How many tasks wait for a lock. Written under the core's lock. */
+u32 waiting;
+/* Tasks to check: those that wait, and those that were in a loan a moment ago, a bit each. */
+u64 loans_checked[SW_TASKS / 64];
+/* How often a number was lent, and how often a loan began or ended. */
+u64 loans_made, loans_changed;
+
+/*
+ * The task's loan is to be checked.
+ *
+ * Context: any.
+ */
+static __always_inline void mark_loan(u64 i)
+{
+	SW_HIDE(i);
+	i &= SW_TASKS - 1;
+	__sync_fetch_and_or(&loans_checked[i / 64], sw_bit(i % 64));
+}
+
+/*
+ * Loans that are marked are checked at once. A check that is under way may have passed them, and does not set the timer to later.
+ *
+ * Context: any without the core's lock, interrupts off.
+ */
+static __always_inline void check_loans_soon(void)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	/* Full memory barrier; pairs with check_loans(). */
+	__sync_lock_test_and_set(&armed[SW_TIMER_LOANS], now);
+	arm(SW_TIMER_LOANS, now);
+}
+
+/*
+ * If the thread, whose own number is this, has another one by a loan, that is to be checked.
+ *
+ * Context: callback of @p, interrupts off.
+ */
+static __always_inline void check_loan_to(struct task_struct *p, u32 own)
+{
+	u32 i = READ_ONCE(loans) ? known_number(p) : own;
+
+	if (!i || i == own)
+		return;
+	mark_loan(i);
+	check_loans_soon();
+}
+
+/*
+ * The task has its number back if it was lent. What follows for the borrower, check_loan() does.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+SW_FN int take_number_back(u64 now, u32 i)
+{
+	struct sw_managed *m = managed_at(i);
+	u32 borrower = m->lent_to;
+
+	if (!borrower)
+		return 0;
+	bpf_map_delete_elem(&loan_of, &borrower);
+	/* Full memory barrier: whether the borrower is awake is read later. */
+	__sync_lock_test_and_set(&m->lent_to, 0);
+	loans--;
+	loans_changed++;
+	stop_running_locked(now, i);
+	mark_loan(i);
+	return 0;
+}
+
+/*
+ * The thread of the task waits for a lock, or does so no more, and has its number again.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+SW_FN int set_waits(u64 now, u32 i, bool waits)
+{
+	struct sw_managed *m = managed_at(i);
+
+	if (m->waits == waits)
+		return 0;
+	m->waits = waits;
+	if (waits) {
+		waiting++;
+	} else {
+		waiting--;
+		take_number_back(now, i);
+	}
+	mark_loan(i);
+	return 0;
+}
+
+/*
+ * @p, which runs as the task @i, goes to sleep, to wait for a lock. Whether the task stays awake until it is known what it
+ * waits for.
+ *
+ * Context: quiescent() of @p, its run queue's lock held, interrupts off. Takes the core's lock.
+ */
+static __always_inline bool on_wait(struct task_struct *p, u32 i)
+{
+	u32 own = own_number(p);
+	u64 now;
+
+	if (agent_decides || sw_task(&core, i)->follows)
+		return false;
+	if (own && !sw_task(&core, own)->follows) {
+		now = core_lock_now();
+		if (own_number(p) == own && sw_task(&core, own)->state != SW_ABSENT)
+			set_waits(now, own, true);
+		core_unlock();
+	}
+	/* What it has by a loan goes on to the thread that it waits for. */
+	mark_loan(i);
+	check_loans_soon();
+	return true;
+}
+
+/*
+ * @p, which may have waited for a lock, woke up, or is none of ours now.
+ *
+ * Context: runnable() or disable() of @p, its run queue's lock held, interrupts off. Takes the core's lock.
+ */
+static __always_inline void on_wait_over(struct task_struct *p)
+{
+	u32 own = own_number(p);
+	u64 now;
+
+	if (own && READ_ONCE(managed_at(own)->waits)) {
+		now = core_lock_now();
+		set_waits(now, own, false);
+		core_unlock();
+	} else if (!p->pi_blocked_on) {
+		return;
+	}
+	/* The locks may have another holder. */
+	check_loans_soon();
+}
+
+/*
+ * The thread that holds the lock for which this waiter waits, or that is the next to hold it; as a number. 0: none.
+ *
+ * Context: any. What it reads may have changed or be gone: the answer is a number at worst, and no thread.
+ */
+static __always_inline u64 holder_for(struct rt_mutex_waiter *waiter)
+{
+	struct rt_mutex_base *lock;
+	void *node;
+	u64 owner;
+
+	if (!waiter)
+		return 0;
+	lock = BPF_CORE_READ(waiter, lock);
+	/* The lowest bit says that there are waiters. */
+	owner = (u64)BPF_CORE_READ(lock, owner) & ~1ULL;
+	if (owner)
+		return owner;
+	node = BPF_CORE_READ(lock, waiters.rb_leftmost);
+	if (!node)
+		return 0;
+	node -= bpf_core_field_offset(struct rt_mutex_waiter, tree.entry);
+	return (u64)BPF_CORE_READ((struct rt_mutex_waiter *)node, task);
+}
+
+/*
+ * The thread that @p waits for and that does not wait itself, as a number; 0: none, or no end was found.
+ *
+ * Context: as holder_for().
+ */
+SW_FN u64 thread_waited_for(struct task_struct *p __arg_trusted)
+{
+	u64 thread = holder_for(p->pi_blocked_on), next;
+	u32 k;
+
+	if (!thread || thread == (u64)p)
+		return 0;
+	bpf_for(k, 0, SW_WAITING_MAX) {
+		struct rt_mutex_waiter *waiter = BPF_CORE_READ((struct task_struct *)thread, pi_blocked_on);
+
+		if (!waiter)
+			return thread;
+		next = holder_for(waiter);
+		/* It is about to have the lock. */
+		if (next == thread)
+			return thread;
+		if (!next)
+			break;
+		thread = next;
+	}
+	return 0;
+}
+
+/*
+ * The CPUs of the task on which the thread may run.
+ *
+ * Context: any in which @b is trusted.
+ */
+static __always_inline u64 common_cpus(u32 i, struct task_struct *b)
+{
+	return sw_task(&core, i)->affinity & b->cpus_ptr->bits[0];
+}
+
+/*
+ * Whether the task lends its number to this thread.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline bool may_lend(u32 i, struct task_struct *b)
+{
+	u32 other = known_number(b);
+	const struct sw_task *t = sw_task(&core, other);
+
+	/* A thread of a higher class needs no loan. */
+	if (b->prio < SW_PRIO_ORDINARY || !common_cpus(i, b))
+		return false;
+	if (!other || other == i || t->state == SW_ABSENT)
+		return true;
+	if (t->follows)
+		return false;
+	/* Of a throttled task the rank is something else. */
+	if (t->state == SW_THROTTLED || t->state == SW_BLOCKED)
+		return true;
+	return sw_task(&core, i)->state != SW_THROTTLED && sw_precedes(&core, i, other);
+}
+
+/*
+ * The task, whose thread has another number or had a loan of it, sleeps meanwhile. Returns what changes.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline u64 suspend(u64 now, u32 i)
+{
+	if (!i)
+		return 0;
+	take_number_back(now, i);
+	stop_running_locked(now, i);
+	return sw_task(&core, i)->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
+}
+
+/*
+ * The borrower has the number of the task from now on. Returns what changes.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b)
+{
+	struct sw_managed *m = managed_at(i);
+	struct sw_loan loan = { .number = i, .admission = m->admission };
+	u32 borrower = b->pid, own = own_number(b), other = known_number(b);
+	u64 changed;
+
+	/* That of another thread that waits for it, and is less urgent. */
+	if (other != own)
+		take_number_back(now, other);
+	if (bpf_map_update_elem(&loan_of, &borrower, &loan, BPF_ANY))
+		return 0;
+	if (own) {
+		managed_at(own)->borrows = 1;
+		mark_loan(own);
+	}
+	loans++;
+	loans_made++;
+	loans_changed++;
+	/* Full memory barrier: what the borrower runs as, and whether it is awake, is read after it. */
+	__sync_lock_test_and_set(&m->lent_to, borrower);
+	/* Its own as well: for a moment it had that. */
+	changed = suspend(now, own);
+	if (other != own)
+		changed |= suspend(now, other);
+	return changed;
+}
+
+/*
+ * @p has its own number, @i, and may have had none or another one until a moment ago. Returns what changes.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline u64 have_own_again(u64 now, u32 i, struct task_struct *p)
+{
+	struct sw_managed *m = managed_at(i);
+	u64 changed = 0;
+
+	if (m->borrows) {
+		m->borrows = 0;
+		/* It may be in the middle of a callback. */
+		loans_changed++;
+		mark_loan(i);
+	}
+	if (m->narrowed) {
+		m->narrowed = 0;
+		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, 0);
+		changed = sw_narrow(&core, i, 0);
+	}
+	return changed | sync_awake(now, p, i);
+}
+
+/*
+ * Lends the number of task @i, whose thread is @p, to @b if @p waits for that, or takes it back. Returns what changes.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, struct task_struct *b)
+{
+	struct sw_managed *m = managed_at(i);
+	const struct sw_task *t = sw_task(&core, i);
+	u64 changed = 0, common, narrowed;
+
+	if (!m->waits)
+		return known_number(p) == i ? have_own_again(now, i, p) : 0;
+	if (!b || !may_lend(i, b)) {
+		take_number_back(now, i);
+		return t->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
+	}
+	if (m->lent_to != b->pid) {
+		take_number_back(now, i);
+		changed = begin_loan(now, i, b);
+		if (!m->lent_to)
+			return changed;
+	}
+	common = common_cpus(i, b);
+	narrowed = common == t->affinity ? 0 : common;
+	if (t->narrowed != narrowed) {
+		m->narrowed = 1;
+		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
+		changed |= sw_narrow(&core, i, narrowed);
+	}
+	return changed | sync_awake(now, b, i);
+}
+
+/*
+ * Makes the CPU look that runs the thread, or that is to run it as the task.
+ *
+ * Context: any without the core's lock.
+ */
+static __always_inline void kick_for_loan(struct task_struct *b, u32 i)
+{
+	s32 cpu = scx_bpf_task_cpu(b);
+	u32 on = READ_ONCE(sw_task(&core, i)->on);
+
+	if (READ_ONCE(managed_at(i)->lent_to) != b->pid)
+		return;
+	if (scx_bpf_task_running(b)) {
+		if (READ_ONCE(cpu_at(cpu)->current) != i)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else if (on && READ_ONCE(cpu_at(on - 1)->current) != i) {
+		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+	}
+}
+
+/*
+ * Does with the task's number as is right now.
+ *
+ * Context: timer or tick(), no locks held. Takes the core's lock.
+ */
+SW_FN int check_loan(u32 i)
+{
+	struct sw_managed *m = managed_at(i);
+	struct task_struct *p, *b = NULL;
+	unsigned long flags;
+	u64 owner, found, now, changed = 0;
+
+	p = bpf_task_from_pid(READ_ONCE(m->thread));
+	if (!p) {
+		WRITE_ONCE(m->borrows, 0);
+		return 0;
+	}
+	owner = READ_ONCE(m->waits) ? thread_waited_for(p) : 0;
+	if (owner)
+		b = bpf_task_from_pid(BPF_CORE_READ((struct task_struct *)owner, pid));
+	/* Hidden, or the compiler may use the number in place of the thread. */
+	found = (u64)b;
+	SW_HIDE(found);
+	bpf_local_irq_save(&flags);
+	now = core_lock_now();
+	/* Another thread than was read is none that @p waits for. */
+	if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
+		changed = update_loan(now, i, p, found == owner ? b : NULL);
+	else
+		m->borrows = 0;
+	commit_unlock_and_arm(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	if (b) {
+		kick_for_loan(b, i);
+		bpf_task_release(b);
+	}
+	bpf_task_release(p);
+	/* One that had the number a moment ago. */
+	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(i)) > 0)
+		requeue_misplaced(SW_QUEUE_OF_TASK(i), 0);
+	return 0;
+}
+
+/*
+ * Checks all loans. Returns when to check again.
+ *
+ * Context: timer or tick(), no locks held.
+ */
+static __always_inline u64 check_loans(void)
+{
+	u64 changed = READ_ONCE(loans_changed), again = 0;
+	u32 word;
+
+	/* Full memory barrier; pairs with check_loans_soon(). */
+	__sync_lock_test_and_set(&armed[SW_TIMER_LOANS], SW_NEVER);
+	bpf_for(word, 0, SW_TASKS / 64) {
+		u64 left = READ_ONCE(loans_checked[word]);
+
+		while (left && can_loop) {
+			u32 bit = sw_lowest(left), i = word * 64 + bit;
+
+			left &= left - 1;
+			/* Before: what changes sets it again. */
+			if (!READ_ONCE(managed_at(i)->waits) && !READ_ONCE(managed_at(i)->borrows))
+				__sync_fetch_and_and(&loans_checked[word], ~sw_bit(bit));
+			check_loan(i);
+		}
+		again |= READ_ONCE(loans_checked[word]);
+	}
+	if (!again)
+		return SW_NEVER;
+	return bpf_ktime_get_ns() + (READ_ONCE(loans_changed) == changed ? SW_LOAN_CHECK : SW_LOAN_SETTLES);
+}
+
+/*
+ * Numbers are lent, or have been a moment ago.
+ *
+ * Context: timer, interrupts on.
+ */
+static int loans_due(void *map, u32 *key, struct sw_timer *t)
+{
+	arm(SW_TIMER_LOANS, check_loans());
+	return 0;
+}
+
+/*
+ * Makes the borrower of the task's number wait in the task's queue. Whether it does now.
+ *
+ * Context: dispatch() of @cpu, to which the task is assigned; its run queue's lock is held.
+ */
+SW_FN bool fetch_borrower(u32 i, s32 cpu)
+{
+	struct task_struct *b = bpf_task_from_pid(READ_ONCE(managed_at(i)->lent_to));
+	bool fetched = false;
+	u32 own;
+
+	if (!b)
+		return false;
+	if (scx_bpf_task_running(b)) {
+		/* On another CPU, as what it was before. */
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(b), SCX_KICK_PREEMPT);
+	} else {
+		own = own_number(b);
+		fetched = requeue_thread(b, i) || (own && requeue_misplaced(SW_QUEUE_OF_TASK(own), b->pid));
+		/* It is about to be queued, or to run where it was sent before. */
+		if (!fetched && is_awake(b))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	bpf_task_release(b);
+	return fetched;
+}
+
+#endif
