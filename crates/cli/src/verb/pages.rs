@@ -62,11 +62,12 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
         .filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
 }
 
-/// All man pages with their file names.
+/// The man pages of a command and of all verbs below it, with their file names.
 fn pages(command: &Command) -> Result<Vec<(String, String)>, Failure> {
-    let mut pages = vec![("shiftwork.1".to_owned(), page(command)?)];
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let mut pages = vec![(format!("{name}.1"), page(command)?)];
     for sub in visible(command) {
-        pages.push((format!("shiftwork-{}.1", sub.get_name()), page(sub)?));
+        pages.extend(self::pages(sub)?);
     }
     Ok(pages)
 }

@@ -50,6 +50,26 @@ fn every_verb_has_help_a_man_page_and_completions() {
     }
 }
 
+/// `shiftwork-study.1` names those of `study run` and `study plot`.
+#[test]
+fn every_man_page_that_another_one_names_is_written() {
+    let pages = folder("man-pages");
+    let written = shiftwork(&["man", "--out-dir", &pages.display().to_string()]);
+    let mut named = 0;
+    for path in stdout(&written).lines() {
+        let page = fs::read_to_string(path).unwrap();
+        for line in page.lines().filter_map(|line| line.strip_suffix("(1)")) {
+            let name = line.replace("\\-", "-");
+            named += 1;
+            assert!(
+                name.ends_with("-help") || pages.join(format!("{name}.1")).exists(),
+                "{path} names {name}"
+            );
+        }
+    }
+    assert!(named >= VERBS.len(), "{named}");
+}
+
 #[test]
 fn verb_agent_is_an_alias_of_daemon() {
     let help = stdout(&shiftwork(&["agent", "--help"]));
