@@ -2,6 +2,7 @@
 //! programs of these tests get reservations on paper.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../common/test_daemon.rs"]
 mod test_daemon;
 
 use std::fs;

@@ -1,4 +1,6 @@
-//! The daemon of these tests, and threads for it.
+//! A daemon that decides as ever, with a scheduler that accepts everything, and threads for it.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 #[path = "../../../daemon/benches/fake_scheduler/mod.rs"]
 mod fake_scheduler;
