@@ -21,6 +21,7 @@
 #   make fuzz-core   the core in C under sanitizers: reachable states, and random events for SECONDS=3600
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
+#   make site        the documentation site, target/site/index.html, with its links followed; installs mdBook below target/
 
 SHELL := bash
 CARGO ?= cargo
@@ -34,7 +35,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
 .PHONY: setup build install uninstall c install-c deb wheel demo test test-live test-long soak bench papers proofs models \
-  fuzz-core lint man clean
+  fuzz-core lint man site clean
 
 setup:
 	@.ci/setup
@@ -118,6 +119,9 @@ lint:
 man: build
 	$(SHIFTWORK) man --out-dir $(TARGET)/man
 	$(SHIFTWORK) completions --out-dir $(TARGET)/completions
+
+site: build
+	@.ci/site $(SHIFTWORK) $(TARGET)
 
 clean:
 	$(CARGO) clean
