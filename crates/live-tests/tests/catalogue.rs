@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     agreement, apply, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator,
-    faults, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package,
+    faults, guides, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package,
     policies, privileges, programs, record, service, soak, standing, storms, tang, triggers,
     verifier,
 };
@@ -142,6 +142,7 @@ tests! {
         mutexes::mutexes_do_under_an_agent_what_they_do_in_simulations within 120,
         calibration::calibration_predicts_what_an_agent_does within 120,
         dubey::table_1_of_dubey_et_al_holds_live,
+        guides::run_of_the_tutorial_keeps_its_guarantee,
         tang::sched_deadline_is_late_where_strong_edf_is_not,
         policies::every_policy_that_runs_live_keeps_what_it_promises within 120,
         policies::policies_that_pack_keep_what_they_promise_under_an_agent within 120,

@@ -21,6 +21,7 @@ mod doctor;
 mod dubey;
 mod emulator;
 mod faults;
+mod guides;
 mod host;
 mod hostile;
 mod init;
