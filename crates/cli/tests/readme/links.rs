@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::root;
 
 /// All pages in a folder and in those inside it.
-fn documents(folder: &Path) -> Vec<PathBuf> {
+pub fn documents(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap();
     let entries = entries.map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
