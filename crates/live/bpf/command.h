@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program by which user space calls all commands. One for all of them: each program has a copy of all that it calls, and
+ * The program by which user space calls all commands but one. One for all of them: each program has a copy of all that it calls, and
  * most commands call the core, which the kernel would verify once for each.
  */
 #ifndef SW_COMMAND_H
@@ -45,9 +45,6 @@ int command(struct sw_command *c)
 		return set_priority(&c->change);
 	case SW_COMMAND_SET_SERVER:
 		return set_server(&c->admit);
-	case SW_COMMAND_TICK:
-		/* What it calls is in the timers' callbacks otherwise, and need not be verified here. */
-		return has_timers ? -EINVAL : tick(&c->tick);
 	case SW_COMMAND_ASSIGN:
 		return assign(&c->slots);
 	case SW_COMMAND_HEARTBEAT:
@@ -64,6 +61,17 @@ int command(struct sw_command *c)
 		return stop_observing(&c->change);
 	}
 	return -EINVAL;
+}
+
+/*
+ * The same for SW_COMMAND_TICK alone, loaded only where the kernel has no timers: what it calls is in their callbacks otherwise.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN).
+ */
+SEC("syscall")
+int tick_command(struct sw_command *c)
+{
+	return tick(&c->tick);
 }
 
 #endif

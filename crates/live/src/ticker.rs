@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::LiveError;
-use crate::sys::bpf::{Command, Commands, Loaded, TickNotifier};
+use crate::sys::bpf::{Command, Loaded, TickNotifier};
 use crate::sys::thread::{Class, set_class};
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
@@ -21,10 +21,13 @@ pub(crate) struct Ticker {
 
 impl Ticker {
     /// Starts the thread.
-    pub(crate) fn start(loaded: &Loaded, commands: Commands) -> Result<Self, LiveError> {
+    pub(crate) fn start(loaded: &Loaded) -> Result<Self, LiveError> {
         let should_stop = Arc::new(AtomicBool::new(false));
         let notifier = loaded.tick_notifier().map_err(LiveError::system(
             "open the tick ring of the scheduler in the kernel",
+        ))?;
+        let commands = loaded.tick_command().map_err(LiveError::system(
+            "open the timer program of the scheduler in the kernel",
         ))?;
         let (handle, stop) = (notifier.clone(), Arc::clone(&should_stop));
         let thread = std::thread::Builder::new()

@@ -135,6 +135,7 @@ impl Loaded {
         }
         open.struct_ops.shiftwork_mut().timeout_ms =
             u32::try_from(settings.timeout.as_millis()).unwrap_or(u32::MAX);
+        open.progs.tick_command.set_autoload(!settings.has_timers);
         let room = settings
             .trace_bytes
             .clamp(rustix::param::page_size() as u32, 1 << 30)
@@ -192,6 +193,14 @@ impl Loaded {
     /// If there are no file descriptors left.
     pub(crate) fn commands(&self) -> io::Result<Commands> {
         Commands::new(self.skel.progs.command.as_fd())
+    }
+
+    /// The command [`Command::Tick`], which the kernel has only if it was loaded for one without timers.
+    ///
+    /// # Errors
+    /// If there are no file descriptors left, or the kernel has timers.
+    pub(crate) fn tick_command(&self) -> io::Result<Commands> {
+        Commands::new(self.skel.progs.tick_command.as_fd())
     }
 
     /// Who holds each mutex.

@@ -37,7 +37,7 @@ pub(crate) enum Command {
 /// Words of `struct sw_command`: the arguments, and the number of the command.
 const CALL_WORDS: usize = 8;
 
-/// The program that has all commands. Any thread may call them.
+/// A program that has commands. Any thread may call them.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
     program: Arc<OwnedFd>,
