@@ -8,7 +8,7 @@
  * SW_LOOP bounds a loop twice, by a constant and by `can_loop`, which the kernel ends after some
  * millions of iterations. SW_ZERO is a zero whose value the verifier does not know: loop-carried scalars
  * start from it, so that the verifier's state after the second iteration equals that after the first, and
- * it stops. SW_HIDE keeps clang from dropping the mask of an index that is small to clang's knowledge but
+ * it stops. SW_ROLLED keeps clang from unrolling the loop that follows: loading takes time for each instruction. SW_HIDE keeps clang from dropping the mask of an index that is small to clang's knowledge but
  * not to the verifier's.
  */
 #ifndef SW_BASE_H
@@ -67,6 +67,7 @@ typedef unsigned char sw_u8;
 #endif
 
 #define SW_LOOP(i, n) for (i = SW_ZERO(s); i < (n) && can_loop; i++)
+#define SW_ROLLED _Pragma("clang loop unroll(disable)")
 #define SW_HIDE(x) asm volatile("" : "+r"(x))
 #define SW_ZERO(s) (*(volatile sw_u64 *)&(s)->zero)
 
@@ -75,6 +76,7 @@ typedef unsigned char sw_u8;
 #define SW_FN static __attribute__((unused))
 #define SW_NONNULL
 #define SW_LOOP(i, n) for (i = 0; i < (n); i++)
+#define SW_ROLLED
 #define SW_HIDE(x) ((void)0)
 #define SW_ZERO(s) ((void)(s), 0)
 

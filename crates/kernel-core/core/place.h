@@ -259,8 +259,9 @@ SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *dept
 	sw_u64 goal = sw_bit(cpu), open = s->online;
 	sw_u32 best, k;
 
-	for (k = 0; k < 2; k++) {
-		best = sw_successor(s, open, old);
+	SW_ROLLED
+	for (k = 0; k < 3; k++) {
+		best = sw_successor(s, k < 2 ? open : sw_reaching(s, cpu, open & ~s->idle), old);
 		if (!best)
 			return 0;
 		*depth = sw_search(s, sw_task(s, best)->mask & open, goal);
@@ -269,10 +270,7 @@ SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *dept
 		/* No chain leads from the CPUs that it reached to @cpu. */
 		open &= ~s->seen;
 	}
-	best = sw_successor(s, sw_reaching(s, cpu, open & ~s->idle), old);
-	if (best)
-		*depth = sw_search(s, sw_task(s, best)->mask & open, goal);
-	return *depth ? best : 0;
+	return 0;
 }
 
 /*

@@ -248,6 +248,17 @@ SW_FN sw_u64 sw_next_job(SW_CORE, sw_u32 i, sw_u64 release, sw_u64 now)
 	return changed;
 }
 
+/*
+ * As sw_next_job() with SW_NEVER, of a task that is not awake and that a timer holds until its next job is released: a later call
+ * supplies the release.
+ */
+SW_FN sw_u32 sw_postpone(SW_CORE, sw_u32 i)
+{
+	s->timers = sw_heap_remove(s, s->timers, i);
+	sw_hold(s, i, SW_UNRELEASED, SW_NEVER, SW_NEVER);
+	return 0;
+}
+
 /* Task @i wakes. */
 SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 {

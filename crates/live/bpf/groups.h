@@ -127,6 +127,7 @@ SW_FN u64 walk_groups(struct task_struct *p __arg_trusted, s64 change, u64 inver
 		if (change)
 			__sync_fetch_and_add(&known->load, change);
 		change = 0;
+		SW_ROLLED
 		for (k = 0; k < 3; k++) {
 			s64 gives = READ_ONCE(known->load) > 0 ? weight : 0;
 

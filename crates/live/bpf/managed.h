@@ -61,7 +61,7 @@ static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
 	changed = sw_sleep(&core, i);
 	/* Until its release: it wakes up by itself, and no timer has to. */
 	if (managed_at(i)->release && sw_task(&core, i)->state == SW_UNRELEASED)
-		sw_next_job(&core, i, SW_NEVER, now);
+		sw_postpone(&core, i);
 	return changed;
 }
 
