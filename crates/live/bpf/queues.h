@@ -98,7 +98,7 @@ static __always_inline bool is_by_virtual_time(u64 queue)
  *
  * Context: as ordinary_queue().
  */
-static __always_inline s32 preempted_by(struct task_struct *p)
+SW_FN s32 preempted_by(struct task_struct *p __arg_trusted)
 {
 	u32 own = scx_bpf_task_cpu(p), cpu = own, k;
 	u64 queue = ordinary_queue(p, own), now = scx_bpf_now();
