@@ -25,6 +25,12 @@ const volatile bool agent_decides;
 /* For how long a task may be throttled, ns. */
 const volatile u64 throttled_max = 1000000000;
 
+/* What dispatch() of a CPU makes the core know. */
+enum sw_pending {
+	SW_PENDING_HOTPLUG = 1,	/* the CPU may have gone offline, or come back */
+	SW_PENDING_RETURN = 2,	/* what it runs is ordinary work again, without a switch */
+};
+
 struct sw_cpu {
 	u64 since;		/* when its current task was last charged; 0 if it has none */
 	u64 began;		/* when it began to run that task */
@@ -44,6 +50,7 @@ struct sw_cpu {
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
 	u32 excess_turn;	/* what throttled tasks have saved for their turn, see is_turn_of_excess() */
+	u32 pending;		/* enum sw_pending, or-ed: what the core does not know yet */
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 excess;		/* throttled task that it runs as ordinary work */
 	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */

@@ -64,6 +64,38 @@ void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 }
 
 /*
+ * Makes the core know what set_offline() has noted about this CPU.
+ *
+ * Context: as cpu_event().
+ */
+static __always_inline void follow_hotplug(u32 cpu)
+{
+	bool offline;
+
+	__sync_fetch_and_and(&cpu_at(cpu)->pending, ~SW_PENDING_HOTPLUG);
+	offline = READ_ONCE(cpus_offline) & sw_bit(cpu);
+	if (offline == !(READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_OFFLINE))
+		cpu_event(cpu, SW_WHY_OFFLINE, offline);
+}
+
+/*
+ * Makes the core know that this CPU has gone offline or come back. @returned: or that what it runs is ordinary work again. If it has an
+ * assignment by that it is kicked.
+ *
+ * Context: dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
+ */
+SW_FN int settle_pending(u32 cpu, bool returned)
+{
+	u32 pending = __sync_fetch_and_and(&cpu_at(cpu)->pending, SW_PENDING_HOTPLUG);
+
+	if (pending & SW_PENDING_HOTPLUG)
+		follow_hotplug(cpu);
+	if (returned && pending & SW_PENDING_RETURN && READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
+		cpu_event(cpu, SW_WHY_TAKEN, false);
+	return 0;
+}
+
+/*
  * Lets @cpu run its assignment, or else ordinary work. Whether that is its assignment.
  *
  * Context: run queue's lock of @cpu held, and let go of while a task is moved here.
@@ -79,6 +111,8 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		number = number_of(prev);
 	if (pull_assigned(cpu, prev, number))
 		return true;
+	if (cpu_at(cpu)->pending)
+		settle_pending(cpu, prev);
 	limited = prev && !number && !is_dying(prev) && charge_ordinary(prev, cpu);
 	if (!(prev && !number && !limited && goes_on(cpu)) && pull_background(cpu))
 		return false;
@@ -172,9 +206,6 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	/* Its group may have used up all since it was queued. */
 	if (!i && limited_until(p))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	/* It may have had the CPU all the time and be ordinary work again. */
-	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
-		cpu_event(cpu, SW_WHY_TAKEN, false);
 	recheck_assignment(cpu);
 }
 
@@ -314,9 +345,10 @@ void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
 }
 
 /*
- * The CPU takes no tasks from here on, or takes them again.
+ * The CPU takes no tasks from here on, or takes them again. The core knows it when the thread goes to sleep, at the latest: each
+ * program that calls the core takes its time to load.
  *
- * Context: a thread of the kernel that takes the CPU down or up; preemption is off.
+ * Context: a thread of the kernel that takes the CPU down or up, on that CPU; preemption is off.
  */
 static __always_inline void set_offline(u32 cpu, bool offline)
 {
@@ -326,7 +358,7 @@ static __always_inline void set_offline(u32 cpu, bool offline)
 		__sync_fetch_and_or(&cpus_offline, sw_bit(cpu));
 	else
 		__sync_fetch_and_and(&cpus_offline, ~sw_bit(cpu));
-	cpu_event(cpu, SW_WHY_OFFLINE, offline);
+	__sync_fetch_and_or(&cpu_at(cpu)->pending, SW_PENDING_HOTPLUG);
 	WRITE_ONCE(requeues_due, 2);
 	arm(SW_TIMER_BACKGROUND, bpf_ktime_get_ns());
 }
@@ -385,6 +417,8 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
+	if (cpu < SW_CPUS && c->pending & SW_PENDING_HOTPLUG)
+		follow_hotplug(cpu);
 	/* CPUs that are not in the platform are not decided about, the agent's own among them. */
 	if (cpu >= SW_CPUS || READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
 		check_agent_exit(prev);
@@ -408,6 +442,11 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
  */
 void BPF_STRUCT_OPS(shiftwork_enable, struct task_struct *p)
 {
+	/* If it has had the CPU all the time, no switch follows that says so; dispatch() does. */
+	if (scx_bpf_task_running(p)) {
+		__sync_fetch_and_or(&cpu_at(scx_bpf_task_cpu(p))->pending, SW_PENDING_RETURN);
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	}
 	scx_bpf_task_set_dsq_vtime(p, READ_ONCE(*clock_of(ordinary_queue(p, scx_bpf_task_cpu(p)))));
 }
 
