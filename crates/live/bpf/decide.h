@@ -29,6 +29,7 @@ const volatile u64 throttled_max = 1000000000;
 enum sw_pending {
 	SW_PENDING_HOTPLUG = 1,	/* the CPU may have gone offline, or come back */
 	SW_PENDING_RETURN = 2,	/* what it runs is ordinary work again, without a switch */
+	SW_PENDING_YIELD = 4,	/* what it runs has called sched_yield() */
 };
 
 struct sw_cpu {
@@ -51,6 +52,7 @@ struct sw_cpu {
 	u32 turn;		/* which background queue is first */
 	u32 excess_turn;	/* what throttled tasks have saved for their turn, see is_turn_of_excess() */
 	u32 pending;		/* enum sw_pending, or-ed: what the core does not know yet */
+	u32 yields;		/* task that called sched_yield() */
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 excess;		/* throttled task that it runs as ordinary work */
 	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */

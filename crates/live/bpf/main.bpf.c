@@ -86,6 +86,7 @@ static __always_inline void follow_hotplug(u32 cpu)
  */
 SW_FN int settle_pending(u32 cpu, bool returned)
 {
+	/* A yield is over by now: known, or of a task that has left. */
 	u32 pending = __sync_fetch_and_and(&cpu_at(cpu)->pending, SW_PENDING_HOTPLUG);
 
 	if (pending & SW_PENDING_HOTPLUG)
@@ -109,6 +110,8 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		prev = NULL;
 	if (prev)
 		number = number_of(prev);
+	if (number && cpu_at(cpu)->pending & SW_PENDING_YIELD)
+		on_yield(number, cpu);
 	if (pull_assigned(cpu, prev, number))
 		return true;
 	if (cpu_at(cpu)->pending)
@@ -221,6 +224,9 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 
 	on_excess_stop(cpu);
 	if (current && known_number(p) == current) {
+		/* Where dispatch() was not called. */
+		if (cpu_at(cpu)->pending & SW_PENDING_YIELD)
+			on_yield(number_of(p), cpu);
 		on_stop(current, cpu, runnable);
 		return;
 	}
@@ -264,7 +270,7 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
 	scx_bpf_task_set_slice(from, 0);
 	cpu_at(scx_bpf_task_cpu(from))->ordinary_yields = 1;
 	if (i)
-		on_yield(i, scx_bpf_task_cpu(from));
+		note_yield(i, scx_bpf_task_cpu(from));
 	return false;
 }
 

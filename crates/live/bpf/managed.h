@@ -256,14 +256,13 @@ static __always_inline void on_dismissed_stop(struct task_struct *p, u32 i, s32 
 }
 
 /*
- * The task gives up what is left of its budget; a task with known releases only yields the CPU.
+ * The task gives up what is left of its budget; a task with known releases only yields the CPU. The core knows it when the CPU
+ * looks for what to run, which it does next: each program that calls the core takes its time to load.
  *
- * Context: yield() on @cpu, its run queue's lock held. Takes the core's lock.
+ * Context: yield() on @cpu, its run queue's lock held.
  */
-static __always_inline void on_yield(u32 i, s32 cpu)
+static __always_inline void note_yield(u32 i, s32 cpu)
 {
-	u64 now, changed;
-
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
 	if (sw_task(&core, i)->follows)
 		return;
@@ -273,9 +272,26 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 	/* Here it holds nothing: throttled, it waits. */
 	if (READ_ONCE(sw_task(&core, i)->state) == SW_THROTTLED)
 		mark_outside(i);
+	cpu_at(cpu)->yields = i;
+	__sync_fetch_and_or(&cpu_at(cpu)->pending, SW_PENDING_YIELD);
+}
+
+/*
+ * The task that note_yield() has noted yields, if it is @i still.
+ *
+ * Context: stopping() or dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
+ */
+SW_FN int on_yield(u32 i, s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 now, changed;
+
+	__sync_fetch_and_and(&c->pending, ~SW_PENDING_YIELD);
+	if (c->yields != i)
+		return 0;
 	if (agent_decides) {
 		agent_on_yield(i, cpu);
-		return;
+		return 0;
 	}
 	now = core_lock_now();
 	keep_before(i);
@@ -284,8 +300,9 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
 	emit_changes(now, i);
-	/* This CPU looks at once: the slice is over. */
+	/* This CPU is about to look. */
 	commit_unlock_and_arm(now, changed, sw_bit(cpu));
+	return 0;
 }
 
 /*
