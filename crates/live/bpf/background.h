@@ -64,25 +64,23 @@ static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 
 }
 
 /*
- * The CPU is background work's for a while, or no more.
+ * A CPU is gone for this reason, or the reason is over. For the reason SW_WHY_BACKGROUND it is ordinary work's for as long as the
+ * reserve says.
  *
  * Context: any without the core's lock; takes it.
  */
-SW_FN int lend_to_background(u32 cpu, bool to_background)
+SW_FN int cpu_event(s32 cpu, u32 why, bool lost)
 {
-	struct sw_cpu *c = cpu_at(cpu);
 	unsigned long flags;
 	u64 now, changed;
 
+	if (cpu < 0 || cpu >= SW_CPUS)
+		return 0;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	if (to_background) {
-		c->until = now + reserve_ns;
-		changed = lose_cpu(now, cpu, SW_WHY_BACKGROUND);
-	} else {
-		c->until = 0;
-		changed = regain_cpu(now, cpu, SW_WHY_BACKGROUND);
-	}
+	if (why == SW_WHY_BACKGROUND)
+		cpu_at(cpu)->until = lost ? now + reserve_ns : 0;
+	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;
@@ -168,9 +166,9 @@ SW_FN u64 serve_background(void)
 		bool pinned = has_starved(starvation_of(k), SW_QUEUE_OF_CPU(k), now);
 
 		if (c->until && c->until <= now)
-			lend_to_background(k, false);
+			cpu_event(k, SW_WHY_BACKGROUND, false);
 		else if (!c->until && (pinned || (shared && k == shared_turn)))
-			lend_to_background(k, true);
+			cpu_event(k, SW_WHY_BACKGROUND, true);
 		if (c->until && c->until < next)
 			next = c->until;
 	}

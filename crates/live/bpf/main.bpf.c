@@ -26,26 +26,6 @@ u64 exit_kind;
 s64 exit_code;
 char exit_reason[128], exit_message[512];
 
-/*
- * A CPU is gone for this reason, or the reason is over.
- *
- * Context: any without the core's lock; takes it.
- */
-SW_FN int cpu_event(s32 cpu, u32 why, bool lost)
-{
-	unsigned long flags;
-	u64 now, changed;
-
-	if (cpu < 0 || cpu >= SW_CPUS)
-		return 0;
-	bpf_local_irq_save(&flags);
-	now = core_lock_now();
-	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
-	commit_and_unlock(now, changed, 0);
-	bpf_local_irq_restore(&flags);
-	return 0;
-}
-
 /* Context: wake-up of @p; the lock of no run queue is held. */
 s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u64 flags)
 {
@@ -121,7 +101,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and @prev is not ordinary work that goes on. */
-		lend_to_background(cpu, false);
+		cpu_event(cpu, SW_WHY_BACKGROUND, false);
 		if (pull_assigned(cpu, prev, number))
 			return true;
 	}
