@@ -61,7 +61,7 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
-	if (READ_ONCE(managed_at(i)->lent_to) && fetch_borrower(i, cpu) &&
+	if (borrower_of(i) && fetch_borrower(i, cpu) &&
 	    scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
 	/* It was throttled, and has a budget again. */

@@ -173,7 +173,7 @@ static __always_inline int admit(struct sw_admit *a)
 	u32 i = a->task, thread = a->thread, priority = a->priority, start = a->start;
 	u64 affinity = a->affinity, now, changed;
 	u64 budget = a->budget, period = a->period, deadline = a->deadline;
-	u32 budgeting = a->budgeting;
+	u32 budgeting = a->budgeting, borrowed;
 	bool follows = a->follows, warned = budgeting == SW_BUDGET_WARNED;
 	struct sw_managed *m = managed_at(i);
 	struct sw_storage *s;
@@ -226,17 +226,21 @@ static __always_inline int admit(struct sw_admit *a)
 		m->warned_left = m->warned_budget;
 		m->budgeting = budgeting;
 		m->outside = m->excess_on = 0;
-		m->thread = p->pid;
 		m->narrowed = 0;
-		s->admission = ++m->admission;
 		m->demoted = 0;
 		m->release = 0;
 		m->awaits_trigger = 0;
 		forget_triggers(i);
+		borrowed = known_number(p);
 		s->number = i;
-		m->borrows = known_number(p) != i;
-		if (m->borrows)
+		m->pid = p->pid;
+		m->thread = (u64)p;
+		WRITE_ONCE(m->holder, borrowed ? 0 : (u64)p);
+		m->borrows = borrowed != 0;
+		if (borrowed) {
+			managed_at(borrowed)->lends_to = i;
 			mark_loan(i);
+		}
 		if (agent_decides) {
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
 			m->ran = m->stops = m->finished = 0;

@@ -66,7 +66,11 @@ struct sw_managed {
 	u64 release;		/* of the job that it sleeps for; 0: none */
 	u64 warned_budget;	/* of a job, of a task that is only warned; 0: none */
 	s64 warned_left;
-	u32 admission;		/* grows with each: for which thread the number is, see known_number() */
+	u64 thread;		/* which was admitted by the number last: its address, since its number may change */
+	u64 holder;		/* thread that runs as the task: that one, or one to which the number is lent; 0: none now */
+	u32 pid;		/* number of the first */
+	u32 borrower_pid;	/* and of the one to which it was lent last */
+	u32 observation;	/* grows with each: by which one the number is observed, see observed.h */
 	u32 demoted;		/* it lost its reservation, until it is admitted again */
 	u64 asked;		/* for which CPUs it asked by that */
 	u64 ran;		/* these three only where an agent decides: for how long, ns */
@@ -78,10 +82,9 @@ struct sw_managed {
 	u32 excess_on;		/* CPU + 1 that runs it as ordinary work while it is throttled */
 	u32 awaits_trigger;	/* it has no job, and the next one is released by a trigger */
 	u32 triggers;		/* how often it was triggered, with effect or not */
-	u32 thread;		/* its own */
-	u32 waits;		/* that waits for a lock with priority inheritance, see inherit.h */
-	u32 lent_to;		/* thread that has the number meanwhile; 0: none */
-	u32 borrows;		/* its own has another number by a loan, or had until it is checked */
+	u32 waits;		/* its thread waits for a lock with priority inheritance, see inherit.h */
+	u32 borrows;		/* its thread has another number by a loan, or had until it is checked */
+	u32 lends_to;		/* number of the borrower's own; 0: it has none */
 	u32 narrowed;		/* for the one to which it is lent */
 	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
@@ -95,10 +98,10 @@ u64 tasks_outside[SW_TASKS / 64];
 u32 numbers_end;
 
 struct sw_storage {
-	u32 number;		/* of the core; 0 for background work */
-	u32 admission;		/* by which it has that number */
+	u32 number;		/* of the core, by which it was admitted last; 0 for background work */
+	u32 borrowed;		/* the number that it had by a loan last */
 	u32 observed;		/* the number by which it is observed; 0 if it is not */
-	u32 observation;	/* the admission by which it has that */
+	u32 observation;	/* by which observation it has that */
 	u64 runs_since;		/* while it runs and is observed; else 0 */
 };
 
@@ -131,24 +134,8 @@ static __always_inline struct sw_managed *managed_at(u64 number)
 	return &managed[number & (SW_TASKS - 1)];
 }
 
-/* How many tasks have lent their numbers. Written under the lock. */
-u32 loans;
-
-/* The number that a thread has by a loan, by thread. */
-struct sw_loan {
-	u32 number;
-	u32 admission;		/* of the task that lends it */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SW_TASKS);
-	__type(key, u32);
-	__type(value, struct sw_loan);
-} loan_of SEC(".maps");
-
 /*
- * The number for which the thread was admitted, taking part or not; 0: none. A number is used again once its
+ * The number by which the thread was admitted, taking part or not; 0: none. A number is used again once its
  * task has left: the thread that had it before, and may still live, has none.
  *
  * Context: any in which @p is trusted.
@@ -157,38 +144,44 @@ static __always_inline u32 own_number(struct task_struct *p)
 {
 	struct sw_storage *s;
 
-	/* Of most threads nothing is kept. A task may wait for the CPU of one of these, and the look-up takes longer. */
 	if (!p->bpf_storage)
 		return 0;
 	s = bpf_task_storage_get(&storage, p, 0, 0);
-	return s && s->number && s->admission == READ_ONCE(managed_at(s->number)->admission) ? s->number : 0;
+	return s && s->number && READ_ONCE(managed_at(s->number)->thread) == (u64)p ? s->number : 0;
 }
 
 /*
- * The number of the thread where numbers are lent: one that it has by a loan, or else its own, @own, unless that is lent.
- *
- * Context: any.
- */
-SW_FN u32 number_by_loan(u32 thread, u32 own)
-{
-	const struct sw_loan *loan = bpf_map_lookup_elem(&loan_of, &thread);
-
-	if (loan && READ_ONCE(managed_at(loan->number)->lent_to) == thread &&
-	    READ_ONCE(managed_at(loan->number)->admission) == loan->admission)
-		return loan->number;
-	return READ_ONCE(managed_at(own)->lent_to) ? 0 : own;
-}
-
-/*
- * The number of the managed task as which the thread runs, taking part or not; 0 for background work.
+ * The number of the managed task as which the thread runs, taking part or not: its own, or one that is lent to it. 0 for
+ * background work.
  *
  * Context: any in which @p is trusted.
  */
 static __always_inline u32 known_number(struct task_struct *p)
 {
-	u32 own = own_number(p);
+	struct sw_storage *s;
 
-	return READ_ONCE(loans) ? number_by_loan(p->pid, own) : own;
+	/* Of most threads nothing is kept. A task may wait for the CPU of one of these, and the look-up takes longer. */
+	if (!p->bpf_storage)
+		return 0;
+	s = bpf_task_storage_get(&storage, p, 0, 0);
+	if (!s)
+		return 0;
+	if (s->number && READ_ONCE(managed_at(s->number)->holder) == (u64)p)
+		return s->number;
+	return s->borrowed && READ_ONCE(managed_at(s->borrowed)->holder) == (u64)p ? s->borrowed : 0;
+}
+
+/*
+ * The thread to which the task's number is lent; 0: none.
+ *
+ * Context: any.
+ */
+static __always_inline u64 borrower_of(u32 i)
+{
+	const struct sw_managed *m = managed_at(i);
+	u64 holder = READ_ONCE(m->holder);
+
+	return holder != READ_ONCE(m->thread) ? holder : 0;
 }
 
 /*

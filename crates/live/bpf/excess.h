@@ -41,7 +41,7 @@ static __always_inline bool is_excess(struct task_struct *p, u32 i)
 	if (READ_ONCE(sw_task(&core, i)->state) != SW_THROTTLED)
 		return false;
 	/* Others wait for the lock that it holds. */
-	if (READ_ONCE(m->lent_to))
+	if (borrower_of(i))
 		return true;
 	if (m->budgeting < SW_BUDGET_LEAVES)
 		return false;
@@ -92,7 +92,7 @@ static int leaves_kernel(struct bpf_map *map, void *key, void *value)
 	unsigned long flags;
 
 	if (!i || READ_ONCE(sw_task(&core, i)->state) != SW_THROTTLED || managed_at(i)->budgeting != SW_BUDGET_LEAVES ||
-	    managed_at(i)->lent_to)
+	    borrower_of(i))
 		return 0;
 	mark_outside(i);
 	bpf_preempt_disable();
@@ -122,7 +122,7 @@ SW_FN int on_excess_start(struct task_struct *p __arg_trusted, u32 i, u32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		return 0;
 	}
-	if (m->budgeting != SW_BUDGET_LEAVES || m->lent_to || !bpf_ksym_exists(bpf_task_work_schedule_resume))
+	if (m->budgeting != SW_BUDGET_LEAVES || borrower_of(i) || !bpf_ksym_exists(bpf_task_work_schedule_resume))
 		return 0;
 	work = bpf_map_lookup_elem(&leaving, &key);
 	/* It may be on its way already. */

@@ -73,7 +73,7 @@ static __always_inline void check_loans_soon(void)
  */
 static __always_inline void check_loan_to(struct task_struct *p, u32 own)
 {
-	u32 i = READ_ONCE(loans) ? known_number(p) : own;
+	u32 i = known_number(p);
 
 	if (!i || i == own)
 		return;
@@ -88,15 +88,16 @@ static __always_inline void check_loan_to(struct task_struct *p, u32 own)
  */
 SW_FN int take_number_back(u64 now, u32 i)
 {
-	struct sw_managed *m = managed_at(i);
-	u32 borrower = m->lent_to;
+	struct sw_managed *m = managed_at(i), *own = managed_at(m->lends_to);
+	u64 borrower = borrower_of(i);
 
 	if (!borrower)
 		return 0;
-	bpf_map_delete_elem(&loan_of, &borrower);
-	/* Full memory barrier: whether the borrower is awake is read later. */
-	__sync_lock_test_and_set(&m->lent_to, 0);
-	loans--;
+	/* Full memory barrier: what runs is read later. */
+	__sync_lock_test_and_set(&m->holder, m->thread);
+	if (m->lends_to && own->thread == borrower && !own->holder)
+		WRITE_ONCE(own->holder, borrower);
+	m->lends_to = 0;
 	loans_changed++;
 	stop_running_locked(now, i);
 	mark_loan(i);
@@ -140,8 +141,11 @@ static __always_inline bool on_wait(struct task_struct *p, u32 i)
 		return false;
 	if (own && !sw_task(&core, own)->follows) {
 		now = core_lock_now();
-		if (own_number(p) == own && sw_task(&core, own)->state != SW_ABSENT)
+		if (own_number(p) == own && sw_task(&core, own)->state != SW_ABSENT) {
+			/* It may have changed when the thread executed another program. */
+			managed_at(own)->pid = p->pid;
 			set_waits(now, own, true);
+		}
 		core_unlock();
 	}
 	/* What it has by a loan goes on to the thread that it waits for. */
@@ -276,27 +280,27 @@ static __always_inline u64 suspend(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b)
+static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b, struct sw_storage *s)
 {
 	struct sw_managed *m = managed_at(i);
-	struct sw_loan loan = { .number = i, .admission = m->admission };
-	u32 borrower = b->pid, own = own_number(b), other = known_number(b);
+	u32 own = own_number(b), other = known_number(b);
 	u64 changed;
 
-	/* That of another thread that waits for it, and is less urgent. */
-	if (other != own)
-		take_number_back(now, other);
-	if (bpf_map_update_elem(&loan_of, &borrower, &loan, BPF_ANY))
-		return 0;
+	/* That of another thread that waits for it, and is less urgent; or its own is lent, and it is about to wake up. */
+	take_number_back(now, other);
+	take_number_back(now, own);
+	s->borrowed = i;
+	m->borrower_pid = b->pid;
+	m->lends_to = own;
 	if (own) {
+		WRITE_ONCE(managed_at(own)->holder, 0);
 		managed_at(own)->borrows = 1;
 		mark_loan(own);
 	}
-	loans++;
 	loans_made++;
 	loans_changed++;
 	/* Full memory barrier: what the borrower runs as, and whether it is awake, is read after it. */
-	__sync_lock_test_and_set(&m->lent_to, borrower);
+	__sync_lock_test_and_set(&m->holder, (u64)b);
 	/* Its own as well: for a moment it had that. */
 	changed = suspend(now, own);
 	if (other != own)
@@ -333,7 +337,8 @@ static __always_inline u64 have_own_again(u64 now, u32 i, struct task_struct *p)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, struct task_struct *b)
+static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, struct task_struct *b,
+				       struct sw_storage *s)
 {
 	struct sw_managed *m = managed_at(i);
 	const struct sw_task *t = sw_task(&core, i);
@@ -341,15 +346,13 @@ static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, st
 
 	if (!m->waits)
 		return known_number(p) == i ? have_own_again(now, i, p) : 0;
-	if (!b || !may_lend(i, b)) {
+	if (!b || !s || !may_lend(i, b)) {
 		take_number_back(now, i);
 		return t->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
 	}
-	if (m->lent_to != b->pid) {
+	if (m->holder != (u64)b) {
 		take_number_back(now, i);
-		changed = begin_loan(now, i, b);
-		if (!m->lent_to)
-			return changed;
+		changed = begin_loan(now, i, b, s);
 	}
 	common = common_cpus(i, b);
 	narrowed = common == t->affinity ? 0 : common;
@@ -371,7 +374,7 @@ static __always_inline void kick_for_loan(struct task_struct *b, u32 i)
 	s32 cpu = scx_bpf_task_cpu(b);
 	u32 on = READ_ONCE(sw_task(&core, i)->on);
 
-	if (READ_ONCE(managed_at(i)->lent_to) != b->pid)
+	if (borrower_of(i) != (u64)b)
 		return;
 	if (scx_bpf_task_running(b)) {
 		if (READ_ONCE(cpu_at(cpu)->current) != i)
@@ -390,10 +393,11 @@ SW_FN int check_loan(u32 i)
 {
 	struct sw_managed *m = managed_at(i);
 	struct task_struct *p, *b = NULL;
+	struct sw_storage *s = NULL;
 	unsigned long flags;
 	u64 owner, found, now, changed = 0;
 
-	p = bpf_task_from_pid(READ_ONCE(m->thread));
+	p = bpf_task_from_pid(READ_ONCE(m->pid));
 	if (!p) {
 		WRITE_ONCE(m->borrows, 0);
 		return 0;
@@ -401,6 +405,8 @@ SW_FN int check_loan(u32 i)
 	owner = READ_ONCE(m->waits) ? thread_waited_for(p) : 0;
 	if (owner)
 		b = bpf_task_from_pid(BPF_CORE_READ((struct task_struct *)owner, pid));
+	if (b)
+		s = bpf_task_storage_get(&storage, b, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	/* Hidden, or the compiler may use the number in place of the thread. */
 	found = (u64)b;
 	SW_HIDE(found);
@@ -408,7 +414,7 @@ SW_FN int check_loan(u32 i)
 	now = core_lock_now();
 	/* Another thread than was read is none that @p waits for. */
 	if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
-		changed = update_loan(now, i, p, found == owner ? b : NULL);
+		changed = update_loan(now, i, p, found == owner ? b : NULL, s);
 	else
 		m->borrows = 0;
 	commit_unlock_and_arm(now, changed, 0);
@@ -473,12 +479,16 @@ static int loans_due(void *map, u32 *key, struct sw_timer *t)
  */
 SW_FN bool fetch_borrower(u32 i, s32 cpu)
 {
-	struct task_struct *b = bpf_task_from_pid(READ_ONCE(managed_at(i)->lent_to));
+	struct task_struct *b = bpf_task_from_pid(READ_ONCE(managed_at(i)->borrower_pid));
 	bool fetched = false;
 	u32 own;
 
 	if (!b)
 		return false;
+	if (known_number(b) != i) {
+		bpf_task_release(b);
+		return false;
+	}
 	if (scx_bpf_task_running(b)) {
 		/* On another CPU, as what it was before. */
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(b), SCX_KICK_PREEMPT);

@@ -72,7 +72,7 @@ static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
  */
 static __always_inline u32 number_now(struct task_struct *p, u32 i)
 {
-	return READ_ONCE(loans) || managed_at(i)->thread != p->pid ? number_of(p) : i;
+	return READ_ONCE(managed_at(i)->holder) == (u64)p ? i : number_of(p);
 }
 
 /*
@@ -267,7 +267,7 @@ static __always_inline void note_yield(u32 i, s32 cpu)
 	if (sw_task(&core, i)->follows)
 		return;
 	/* A loan is not its to give up. */
-	if (READ_ONCE(managed_at(i)->lent_to))
+	if (borrower_of(i))
 		return;
 	/* Here it holds nothing: throttled, it waits. */
 	if (READ_ONCE(sw_task(&core, i)->state) == SW_THROTTLED)

@@ -26,7 +26,7 @@ static __always_inline struct sw_storage *observed(struct task_struct *p)
 	if (!READ_ONCE(observations))
 		return NULL;
 	s = bpf_task_storage_get(&storage, p, 0, 0);
-	if (!s || !s->observed || s->observation != READ_ONCE(managed_at(s->observed)->admission))
+	if (!s || !s->observed || s->observation != READ_ONCE(managed_at(s->observed)->observation))
 		return NULL;
 	return s;
 }
@@ -87,7 +87,7 @@ static __always_inline bool end_observing(u32 i)
 	if (!m->observes)
 		return false;
 	m->observes = 0;
-	m->admission++;
+	m->observation++;
 	observations--;
 	return true;
 }
@@ -109,7 +109,7 @@ static __always_inline void on_observed_exit(struct task_struct *p)
 	i = s->observed;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	if (s->observation == managed_at(i)->admission && end_observing(i))
+	if (s->observation == managed_at(i)->observation && end_observing(i))
 		emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 	core_unlock();
 	bpf_local_irq_restore(&flags);
@@ -149,7 +149,9 @@ static __always_inline int observe(struct sw_admit *a)
 		m->observes = 1;
 		observations++;
 		s->runs_since = 0;
-		s->observation = ++m->admission;
+		/* The thread that had it before has none. */
+		m->thread = m->holder = 0;
+		s->observation = ++m->observation;
 		s->observed = i;
 	}
 	core_unlock();
