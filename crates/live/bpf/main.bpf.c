@@ -5,7 +5,8 @@
  * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
  * inherit.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
  * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
- * observed.h: ordinary work that is only watched; commands.h, command.h: what user space may ask. This file joins them.
+ * observed.h: ordinary work that is only watched; hotplug.h: CPUs that come and go; commands.h, command.h: what user space may ask.
+ * This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
 #define SW_GLOBAL
@@ -20,6 +21,7 @@ struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
 
 #include "assigned.h"
 #include "command.h"
+#include "hotplug.h"
 
 /* Why the scheduler was unloaded; the kind is 0 as long as it is not. */
 u64 exit_kind;
@@ -41,39 +43,6 @@ s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u6
 void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 {
 	enqueue(p, number_of(p), flags);
-}
-
-/*
- * Makes the core know what set_offline() has noted about this CPU.
- *
- * Context: as cpu_event().
- */
-static __always_inline void follow_hotplug(u32 cpu)
-{
-	bool offline;
-
-	__sync_fetch_and_and(&cpu_at(cpu)->pending, ~SW_PENDING_HOTPLUG);
-	offline = READ_ONCE(cpus_offline) & sw_bit(cpu);
-	if (offline == !(READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_OFFLINE))
-		cpu_event(cpu, SW_WHY_OFFLINE, offline);
-}
-
-/*
- * Makes the core know that this CPU has gone offline or come back. @returned: or that what it runs is ordinary work again. If it has an
- * assignment by that it is kicked.
- *
- * Context: dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
- */
-SW_FN int settle_pending(u32 cpu, bool returned)
-{
-	/* A yield is over by now: known, or of a task that has left. */
-	u32 pending = __sync_fetch_and_and(&cpu_at(cpu)->pending, SW_PENDING_HOTPLUG);
-
-	if (pending & SW_PENDING_HOTPLUG)
-		follow_hotplug(cpu);
-	if (returned && pending & SW_PENDING_RETURN && READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
-		cpu_event(cpu, SW_WHY_TAKEN, false);
-	return 0;
 }
 
 /*
@@ -328,35 +297,6 @@ void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)
  */
 void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
 {
-}
-
-/*
- * The CPU takes no tasks from here on, or takes them again. The core knows it when the thread goes to sleep, at the latest: each
- * program that calls the core takes its time to load.
- *
- * Context: a thread of the kernel that takes the CPU down or up, on that CPU; preemption is off.
- */
-static __always_inline void set_offline(u32 cpu, bool offline)
-{
-	if (cpu >= SW_CPUS)
-		return;
-	if (offline)
-		__sync_fetch_and_or(&cpus_offline, sw_bit(cpu));
-	else
-		__sync_fetch_and_and(&cpus_offline, ~sw_bit(cpu));
-	__sync_fetch_and_or(&cpu_at(cpu)->pending, SW_PENDING_HOTPLUG);
-	WRITE_ONCE(requeues_due, 2);
-	arm(SW_TIMER_BACKGROUND, bpf_ktime_get_ns());
-}
-
-/*
- * The step of CPU hotplug in which the kernel makes a CPU active, or inactive.
- *
- * Context: any.
- */
-static __always_inline bool changes_activity(int step)
-{
-	return step == (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE);
 }
 
 /*
