@@ -32,6 +32,11 @@ impl KernelMachine {
         }
     }
 
+    /// How often a thread that waited for a lock lent its reservation.
+    pub(crate) fn loans_made(&self) -> u64 {
+        self.scheduler.loans_made()
+    }
+
     /// Observes the thread under this number. `false` as for [`admit`](Machine::admit).
     pub(crate) fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
         let raw = thread.as_raw_nonzero().get() as u64;

@@ -216,6 +216,11 @@ impl Scheduler {
         self.loaded.events_lost()
     }
 
+    /// How often a thread that waited for a lock lent its reservation.
+    pub(crate) fn loans_made(&self) -> u64 {
+        self.loaded.loans_made()
+    }
+
     /// What is wrong with how decisions were enacted; `None` if nothing is.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         (self.loaded.assignments_neglected() > 0)

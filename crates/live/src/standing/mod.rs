@@ -258,6 +258,11 @@ impl Standing {
         self.machine.events_lost()
     }
 
+    /// How often a thread that waited for a lock lent its reservation to the holder so far.
+    pub fn loans_made(&self) -> u64 {
+        self.machine.loans_made()
+    }
+
     /// Why the scheduler is not the machine's any more, in the kernel's words; `None` as long as it is.
     pub fn unloaded(&mut self) -> Option<String> {
         self.machine.unloaded()

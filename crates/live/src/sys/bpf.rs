@@ -262,6 +262,11 @@ impl Loaded {
         read(&raw const self.shared().events_lost)
     }
 
+    /// How often a thread that waited for a lock lent its reservation.
+    pub(crate) fn loans_made(&self) -> u64 {
+        read(&raw const self.shared().loans_made)
+    }
+
     /// How often a check, every 100 ms, found a CPU that had not run its assignment since the previous check although
     /// the assigned task waited in its queue.
     pub(crate) fn assignments_neglected(&self) -> u64 {

@@ -20,6 +20,8 @@ const MUTEXES: usize = 3;
 const CPUS: [u64; 6] = [0b0010, 0b0100, 0b1000, 0b0110, 0b1100, 0b1110];
 const STEPS: u32 = 120;
 const STEPS_LONG: u32 = 2_000;
+/// With fewer nothing was tried.
+const LOANS_MIN: u64 = 30;
 
 struct Member {
     thread: Again,
@@ -183,10 +185,11 @@ pub fn loans_survive_random_events() -> Result<(), String> {
                 world.goes_on().map_err(failed)?;
             }
         }
-        println!(
-            "seed {seed}: {done:?}, {} records",
-            world.stage.records.len()
-        );
+        let loans = world.stage.standing.loans_made();
+        println!("seed {seed}: {done:?}, {loans} loans");
+        if loans < LOANS_MIN {
+            return Err(format!("seed {seed}: only {loans} loans"));
+        }
         for member in &world.members {
             set_class(Some(member.thread.id), Class::Ordinary)
                 .map_err(|error| error.to_string())?;
