@@ -7,7 +7,7 @@ use shiftwork_trace::{ReactionStatistics, Reactions};
 use crate::running::{Hogs, Ran, run, run_by_agent};
 
 /// Half of the reactions take no longer in the working prototypes of this scheduler, which had no budgets and no trace.
-const P50: Span = Span::from_ns(12_500);
+const P50: Span = Span::from_ns(12_700);
 /// Three quarters of the reactions take no longer: the path of a decision with its few alternatives.
 ///
 /// No higher quantile is bounded, since those depend on the kernel and the emulator. Kernel 7.2 has a deadline server for

@@ -232,6 +232,9 @@ static __always_inline int admit(struct sw_admit *a)
 		m->awaits_trigger = 0;
 		forget_triggers(i);
 		borrowed = known_number(p);
+		/* Its own of before is none that is lent to it. */
+		if (borrowed == s->number)
+			borrowed = 0;
 		s->number = i;
 		m->pid = p->pid;
 		m->thread = (u64)p;

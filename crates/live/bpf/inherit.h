@@ -14,8 +14,9 @@
  *
  * The callbacks only say that a thread waits, and take its number back; the rest is done by check_loans(), in a timer that
  * is due at once. Who holds a lock is read there without the kernel's locks, so it may be old: of another thread no more than its
- * number is used, which is looked up anew, and while a thread waits all is checked again every SW_LOAN_CHECK. A borrower may also
- * have been in the middle of a callback when it had another number: after each change one more check comes soon.
+ * number is used, which is looked up anew, and while threads wait all is checked again, each millisecond where one does. A
+ * borrower may also have been in the middle of a callback when it had another number: after each change one more check comes soon,
+ * and a thread that is queued as a task that sleeps asks for one.
  *
  * Not where an agent decides, nor for tasks whose releases are known: their jobs do not end by sleeping. The borrower runs on
  * CPUs of both threads' affinities only; if there is none nothing is lent.
@@ -24,14 +25,15 @@
 #define SW_INHERIT_H
 
 #include "awake.h"
+#include "waited.h"
 
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 
 /* How soon after a change, and how often, loans are checked, ns. */
 #define SW_LOAN_SETTLES	100000ULL
 #define SW_LOAN_CHECK	1000000ULL
-/* How many threads may wait for each other in a row. */
-#define SW_WAITING_MAX	8
+/* So many are checked at a time, or the rest of 64. */
+#define SW_LOANS_AT_ONCE 32
 
 /* How many tasks wait for a lock. Written under the core's lock. */
 u32 waiting;
@@ -39,6 +41,9 @@ u32 waiting;
 u64 loans_checked[SW_TASKS / 64];
 /* How often a number was lent, and how often a loan began or ended. */
 u64 loans_made, loans_changed;
+/* Which word of these is checked first, and how many tasks have been by this check: the verifier follows a loop in which it knows a number
+ * once for each. */
+u32 loans_turn, loans_count;
 
 /*
  * The task's loan is to be checked.
@@ -64,6 +69,22 @@ static __always_inline void check_loans_soon(void)
 	/* Full memory barrier; pairs with check_loans(). */
 	__sync_lock_test_and_set(&armed[SW_TIMER_LOANS], now);
 	arm(SW_TIMER_LOANS, now);
+}
+
+/*
+ * A thread waits for a CPU as a task that sleeps: it missed that it has another number, and may have another number as a thread. Its
+ * task is to be awake.
+ *
+ * Context: enqueue(), interrupts off.
+ */
+SW_FN int awaken_soon(u32 i, u32 pid)
+{
+	/* With a loan it is the borrower that waits. */
+	if (!borrower_of(i))
+		WRITE_ONCE(managed_at(i)->pid, pid);
+	mark_loan(i);
+	check_loans_soon();
+	return 0;
 }
 
 /*
@@ -173,59 +194,6 @@ static __always_inline void on_wait_over(struct task_struct *p)
 	}
 	/* The locks may have another holder. */
 	check_loans_soon();
-}
-
-/*
- * The thread that holds the lock for which this waiter waits, or that is the next to hold it; as a number. 0: none.
- *
- * Context: any. What it reads may have changed or be gone: the answer is a number at worst, and no thread.
- */
-static __always_inline u64 holder_for(struct rt_mutex_waiter *waiter)
-{
-	struct rt_mutex_base *lock;
-	void *node;
-	u64 owner;
-
-	if (!waiter)
-		return 0;
-	lock = BPF_CORE_READ(waiter, lock);
-	/* The lowest bit says that there are waiters. */
-	owner = (u64)BPF_CORE_READ(lock, owner) & ~1ULL;
-	if (owner)
-		return owner;
-	node = BPF_CORE_READ(lock, waiters.rb_leftmost);
-	if (!node)
-		return 0;
-	node -= bpf_core_field_offset(struct rt_mutex_waiter, tree.entry);
-	return (u64)BPF_CORE_READ((struct rt_mutex_waiter *)node, task);
-}
-
-/*
- * The thread that @p waits for and that does not wait itself, as a number; 0: none, or no end was found.
- *
- * Context: as holder_for().
- */
-SW_FN u64 thread_waited_for(struct task_struct *p __arg_trusted)
-{
-	u64 thread = holder_for(p->pi_blocked_on), next;
-	u32 k;
-
-	if (!thread || thread == (u64)p)
-		return 0;
-	bpf_for(k, 0, SW_WAITING_MAX) {
-		struct rt_mutex_waiter *waiter = BPF_CORE_READ((struct task_struct *)thread, pi_blocked_on);
-
-		if (!waiter)
-			return thread;
-		next = holder_for(waiter);
-		/* It is about to have the lock. */
-		if (next == thread)
-			return thread;
-		if (!next)
-			break;
-		thread = next;
-	}
-	return 0;
 }
 
 /*
@@ -431,19 +399,24 @@ SW_FN int check_loan(u32 i)
 }
 
 /*
- * Checks all loans. Returns when to check again.
+ * Checks loans: those in turn. Returns when to check again; the more threads wait, the later, so that all of them together cost
+ * no more than one.
  *
  * Context: timer or tick(), no locks held.
  */
 static __always_inline u64 check_loans(void)
 {
 	u64 changed = READ_ONCE(loans_changed), again = 0;
-	u32 word;
+	u32 k, word;
 
 	/* Full memory barrier; pairs with check_loans_soon(). */
 	__sync_lock_test_and_set(&armed[SW_TIMER_LOANS], SW_NEVER);
-	bpf_for(word, 0, SW_TASKS / 64) {
-		u64 left = READ_ONCE(loans_checked[word]);
+	WRITE_ONCE(loans_count, 0);
+	bpf_for(k, 0, SW_TASKS / 64) {
+		u64 left;
+
+		word = READ_ONCE(loans_turn) & (SW_TASKS / 64 - 1);
+		left = READ_ONCE(loans_checked[word]);
 
 		while (left && can_loop) {
 			u32 bit = sw_lowest(left), i = word * 64 + bit;
@@ -453,12 +426,18 @@ static __always_inline u64 check_loans(void)
 			if (!READ_ONCE(managed_at(i)->waits) && !READ_ONCE(managed_at(i)->borrows))
 				__sync_fetch_and_and(&loans_checked[word], ~sw_bit(bit));
 			check_loan(i);
+			WRITE_ONCE(loans_count, READ_ONCE(loans_count) + 1);
 		}
 		again |= READ_ONCE(loans_checked[word]);
+		WRITE_ONCE(loans_turn, word + 1);
+		if (READ_ONCE(loans_count) >= SW_LOANS_AT_ONCE)
+			return bpf_ktime_get_ns() + SW_LOAN_SETTLES;
 	}
 	if (!again)
 		return SW_NEVER;
-	return bpf_ktime_get_ns() + (READ_ONCE(loans_changed) == changed ? SW_LOAN_CHECK : SW_LOAN_SETTLES);
+	if (READ_ONCE(loans_changed) != changed)
+		return bpf_ktime_get_ns() + SW_LOAN_SETTLES;
+	return bpf_ktime_get_ns() + SW_LOAN_CHECK * (READ_ONCE(waiting) + 1);
 }
 
 /*

@@ -3,7 +3,7 @@
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
  * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
- * inherit.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
+ * inherit.h, waited.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
  * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; hotplug.h: CPUs that come and go; commands.h, command.h: what user space may ask.
  * This file joins them.

@@ -173,6 +173,7 @@ enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND, SW_TIMER_LOANS, SW_TIMERS };
 u64 armed[4] = { SW_NEVER, SW_NEVER, SW_NEVER, SW_NEVER };
 
 int arm(u32 which, u64 at);
+int awaken_soon(u32 i, u32 pid);
 
 /*
  * Notes that such a thread may go on then. Whether that is before all others.
@@ -232,6 +233,8 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 	if (i && queue == SW_QUEUE_OF_TASK(i)) {
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
+		if (!agent_decides && !READ_ONCE(sw_task(&core, i)->awake))
+			awaken_soon(i, p->pid);
 	} else if (queue == SW_QUEUE_OF_LIMITED) {
 		wait_for_period(p, cpu, flags);
 		return;
