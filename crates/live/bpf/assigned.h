@@ -61,8 +61,7 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
-	if (borrower_of(i) && fetch_borrower(i, cpu) &&
-	    scx_bpf_dsq_move_to_local(queue, 0))
+	if (borrower_of(i) && fetch_borrower(i, cpu) && scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
 	/* It was throttled, and has a budget again. */
 	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&

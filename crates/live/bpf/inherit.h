@@ -72,8 +72,8 @@ static __always_inline void check_loans_soon(void)
 }
 
 /*
- * A thread waits for a CPU as a task that sleeps: it missed that it has another number, and may have another number as a thread. Its
- * task is to be awake.
+ * A thread waits for a CPU as a task that sleeps: when it woke up it had another number. @pid: its own in the kernel, which may have
+ * changed since it was admitted. Its task is to be awake.
  *
  * Context: enqueue(), interrupts off.
  */

@@ -167,8 +167,8 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 enum { SW_TIMER_RELEASES, SW_TIMER_BACKGROUND, SW_TIMER_LOANS, SW_TIMERS };
 
 /*
- * When they have to end at the latest; SW_NEVER if that does not matter: for the first release, and for the first of the threads that
- * wait for a period of their control groups. A power of two.
+ * When they have to end at the latest; SW_NEVER if that does not matter: for the first release, for the first of the threads that
+ * wait for a period of their control groups, and for what has become of loans. As many as a mask of arm() has, a power of two.
  */
 u64 armed[4] = { SW_NEVER, SW_NEVER, SW_NEVER, SW_NEVER };
 

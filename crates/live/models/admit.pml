@@ -12,7 +12,7 @@
  *	replay			replay_missed_callbacks(), with sync_thread_state() and requeue_thread()
  *	is_task			number_of() in bpf/decide.h
  *	runnable, quiescent	ops.runnable() and ops.quiescent(): on_wakeup(), on_block() in bpf/managed.h
- *	enqueue, cpu		enqueue() in bpf/queues.h, pull_assigned(), on_promotion(), on_start(), on_stop() in bpf/managed.h
+ *	enqueue, cpu		enqueue() in bpf/queues.h, pull_assigned() in bpf/assigned.h, on_promotion(), on_start(), on_stop() in bpf/managed.h
  *	exit			ops.exit_task(): leave() in bpf/managed.h
  *
  * Of the kernel: the order in which enqueue_task_scx(), dequeue_task_scx(), ttwu_do_activate(), __schedule() and

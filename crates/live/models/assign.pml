@@ -11,8 +11,8 @@
  *	decide, commit		commit_here() in decide.h, after any event of the core
  *	wake			ops.runnable() and ops.enqueue(): on_wakeup() in managed.h, enqueue() in queues.h
  *	enqueue			enqueue() and kick_cpu_for() in queues.h
- *	look			dispatch() in main.bpf.c, pull_assigned() in managed.h
- *	recheck			recheck_assignment() in managed.h
+ *	look			dispatch() in main.bpf.c, pull_assigned() in assigned.h
+ *	recheck			recheck_assignment() in assigned.h
  *	start, stop		on_start(), on_stop() in managed.h
  *	narrow, widen		on_affinity_change() in managed.h
  *

@@ -7,7 +7,8 @@
  * alone, or CPU 0 as well; CPU 1 goes and comes back.
  *
  * What stands for what, in crates/live/bpf:
- *	set_offline		the function of that name in main.bpf.c, before the CPU becomes inactive, and after it is active again
+ *	set_offline		the function of that name in hotplug.h, before the CPU becomes inactive, and after it is active again
+ *	follow			follow_hotplug() in hotplug.h: the core decides, at some later switch or look of that CPU
  *	queue_for, enqueue	the functions of that name in queues.h
  *	checks			serve_background() in background.h, requeue_all_misplaced() in queues.h
  *	cpu			dispatch() in main.bpf.c
@@ -23,6 +24,7 @@ mtype = { RUNS, BETWEEN, OWN, LOCAL, MOVED };	/* where the task is; between call
 bit takes = 1;		/* of CPU 1, for the kernel */
 bit gone;		/* it is down */
 bit offline;		/* of CPU 1, in cpus_offline */
+bit pending;		/* the core does not know that yet */
 byte on = 2;		/* CPU + 1 that the task is assigned to; 0: none */
 mtype where = RUNS;
 byte at = 1;		/* the CPU of its run queue */
@@ -46,7 +48,15 @@ inline decide()
 inline set_offline(is)
 {
 	offline = is;
-	atomic { decide(); passes = 2 }
+	atomic { pending = 1; passes = 2 }
+}
+
+/* However late: the kernel's thread that goes to sleep is the last that can be. */
+proctype follow()
+{
+end:	do
+	:: atomic { pending -> pending = 0; decide() }
+	od
 }
 
 /* In queues.h: where the task belongs, by what is known of CPU 1. */
@@ -140,7 +150,7 @@ init
 		:: wide = 1
 		:: skip
 		fi;
-		run thread(); run checks(); run cpu(0); run cpu(1); run kernel()
+		run thread(); run checks(); run cpu(0); run cpu(1); run follow(); run kernel()
 	}
 end:	timeout ->
 	assert(done);

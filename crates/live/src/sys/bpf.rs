@@ -267,8 +267,8 @@ impl Loaded {
         read(&raw const self.shared().loans_made)
     }
 
-    /// How often a check, every 100 ms, found a CPU that had not run its assignment since the previous check although
-    /// the assigned task waited in its queue.
+    /// How often a check found a CPU that had not run its assignment for 100 ms although the assigned task waited in
+    /// its queue.
     pub(crate) fn assignments_neglected(&self) -> u64 {
         read(&raw const self.shared().assignments_neglected)
     }
