@@ -11,6 +11,7 @@ use super::judge::{Carry, Pattern, responses};
 use super::non_preemptive;
 use super::system::{self, DEADLINES, SHAPES, System};
 use super::verdicts;
+use super::workers::Counts;
 
 /// How far an adversary goes.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +124,21 @@ impl Tally {
     pub fn claims_of(&self, test: &str) -> usize {
         let found = self.claims.iter().find(|&&(name, _)| name == test);
         found.map_or(0, |&(_, count)| count)
+    }
+}
+
+impl Counts for Tally {
+    fn add(&mut self, other: Self) {
+        for (test, count) in other.claims {
+            entry(&mut self.claims, test, |sum| *sum += count);
+        }
+        for (test, count) in other.passes {
+            entry(&mut self.passes, test, |sum| *sum += count);
+        }
+        for (test, thousandths) in other.closest {
+            self.came_to(test, thousandths);
+        }
+        self.runs += other.runs;
     }
 }
 

@@ -5,7 +5,8 @@
 //! releases, random gaps, jobs that finish early, carry-in just before a victim, and a greedy search
 //! over release times and execution times. Start reading at `campaign.rs`; a test joins by its line in
 //! `claims.rs`, and must pass in the verdicts, which ask the whole catalogue. With `SHIFTWORK_LONG` set, 100,000
-//! systems, and the verdicts under every policy of which a test speaks; else under one each.
+//! systems on all CPUs, and the verdicts under every policy of which a test speaks; else under one each.
+//! `SHIFTWORK_SEEDS=FROM..TO` attacks just these.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,10 +17,14 @@ mod non_preemptive;
 mod refusals;
 mod system;
 mod verdicts;
+mod workers;
+
+use std::ops::Range;
 
 use campaign::{Effort, Tally, challenge};
 use claims::CLAIMS;
 use shiftwork_analysis::verdicts::TESTS;
+use workers::over_seeds;
 
 /// How many systems, and how hard each is attacked.
 fn size() -> (u64, Effort) {
@@ -43,18 +48,26 @@ fn size() -> (u64, Effort) {
     }
 }
 
+/// The seeds `0..count`, unless the environment names others.
+fn seeds(count: u64) -> Range<u64> {
+    let Ok(named) = std::env::var("SHIFTWORK_SEEDS") else {
+        return 0..count;
+    };
+    let bounds = named.split_once("..");
+    let bounds = bounds.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    bounds.unwrap_or_else(|| panic!("SHIFTWORK_SEEDS is {named:?}; wanted: FROM..TO"))
+}
+
 #[test]
 fn no_claim_is_refuted() {
     let (systems, effort) = size();
-    let mut tally = Tally::default();
-    for seed in 0..systems {
-        if seed % 1_000 == 999 {
-            println!("{} systems, {} runs", seed + 1, tally.runs);
-        }
-        if let Err(refuted) = challenge(seed, effort, &mut tally) {
+    let seeds = seeds(systems);
+    let systems = seeds.end - seeds.start;
+    let tally: Tally = over_seeds(seeds, |seed, tally| {
+        if let Err(refuted) = challenge(seed, effort, tally) {
             panic!("seed {seed}: {refuted}");
         }
-    }
+    });
     println!("{tally:#?}");
     for claim in CLAIMS {
         let made = tally.claims_of(claim.name);
@@ -67,14 +80,12 @@ fn no_claim_is_refuted() {
 
 #[test]
 fn every_refusal_is_justified() {
-    let mut seen = refusals::Seen::default();
-    let systems = match std::env::var_os("SHIFTWORK_LONG") {
+    let seeds = seeds(match std::env::var_os("SHIFTWORK_LONG") {
         None => 300,
         Some(_) => 100_000,
-    };
-    for seed in 0..systems {
-        refusals::check(seed, &mut seen);
-    }
+    });
+    let systems = seeds.end - seeds.start;
+    let seen: refusals::Seen = over_seeds(seeds, refusals::check);
     println!("{seen:?}");
     let refusals::Seen {
         alone: _,

@@ -11,6 +11,7 @@ use shiftwork_model::{Affinity, CpuId, RandomStream, Span, TaskSet};
 use super::judge::{Pattern, responses};
 use super::system::{self, DEADLINES, SHAPES, System};
 use super::verdicts;
+use super::workers::Counts;
 
 /// How many refusals of each kind were looked at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +21,15 @@ pub struct Seen {
     pub late: usize,
     /// Misses that were simulated.
     pub misses: usize,
+}
+
+impl Counts for Seen {
+    fn add(&mut self, other: Self) {
+        self.alone += other.alone;
+        self.crowds += other.crowds;
+        self.late += other.late;
+        self.misses += other.misses;
+    }
 }
 
 /// Checks every "no" about the system of this seed.
