@@ -195,6 +195,7 @@ tests! {
     }
     Locks {
         kernel::no_cpu_is_executed_for_long_where_locks_are_tested,
+        standing::beside_kernel::ordinary_work_is_nearly_as_quick_as_without,
         standing::coinciding::coinciding_wakeups_leave_no_assignment_waiting within 1_800,
         soak::soak_of_fixed_seeds_keeps_all_rules within 3_600,
     }

@@ -34,37 +34,20 @@ static __always_inline bool may_run_on(u64 queue, s32 cpu)
 }
 
 /*
- * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
+ * Takes the task @i, which @cpu is to run, from where it waits.
  *
- * Context: dispatch() of @cpu. Its run queue's lock is held, and is released while a task is moved
- * here.
+ * Context: as pull_assigned().
  */
-static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
+static __always_inline bool pull_task(u32 i, s32 cpu)
 {
-	u32 i = READ_ONCE(*sw_runner(&core, cpu)), current;
 	u64 queue = SW_QUEUE_OF_TASK(i);
 
-	if (!i)
-		return false;
-	if (prev_number == i) {
-		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
-		current = READ_ONCE(cpu_at(cpu)->current);
-		if (current == i)
-			return true;
-		/* Another task, by a loan. What ended that stops it, but may not have come that far. */
-		if (current)
-			on_stop(current, cpu, true);
-		/* It ran as ordinary work until now, and goes on without a callback. */
-		on_promotion(prev, i, cpu);
-		recheck_number(prev, i, cpu);
-		return true;
-	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
 	if (borrower_of(i) && fetch_borrower(i, cpu) && scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
 	/* It was throttled, and has a budget again. */
-	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&
+	if (excess_waiting() > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&
 	    scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
 	if (scx_bpf_dsq_nr_queued(queue) > 0) {
@@ -87,6 +70,38 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 			requeue_misplaced(queue, 0);
 	}
 	return false;
+}
+
+/*
+ * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
+ *
+ * Context: dispatch() of @cpu. Its run queue's lock is held, and is released while a task is moved
+ * here.
+ */
+static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
+{
+	u32 i = READ_ONCE(*sw_runner(&core, cpu)), current;
+	bool pulled;
+
+	if (!i)
+		return false;
+	if (prev_number == i) {
+		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
+		current = READ_ONCE(cpu_at(cpu)->current);
+		if (current == i)
+			return true;
+		/* Another task, by a loan. What ended that stops it, but may not have come that far. */
+		if (current)
+			on_stop(current, cpu, true);
+		/* It ran as ordinary work until now, and goes on without a callback. */
+		on_promotion(prev, i, cpu);
+		recheck_number(prev, i, cpu);
+		return true;
+	}
+	WRITE_ONCE(cpu_at(cpu)->pulls, 1);
+	pulled = pull_task(i, cpu);
+	WRITE_ONCE(cpu_at(cpu)->pulls, 0);
+	return pulled;
 }
 
 #endif

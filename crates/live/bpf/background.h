@@ -123,7 +123,7 @@ static __always_inline bool neglects_assignment(u32 cpu, u64 now)
 static __always_inline void kick_waiting_cpus(u64 now)
 {
 	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0 ||
-		      scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0;
+		      excess_waiting() > 0;
 	u32 k;
 
 	bpf_for(k, 0, cpu_count) {
@@ -152,6 +152,8 @@ SW_FN u64 serve_background(void)
 		requeue_all_misplaced();
 	requeue_killed();
 	kick_waiting_cpus(now);
+	forget_use(&excess_used, SW_QUEUE_OF_EXCESS);
+	forget_use(&shared_used, SW_QUEUE_OF_ALL);
 	survey_groups(now);
 	limited = release_limited(now);
 	if (limited < next)
@@ -194,7 +196,7 @@ static __always_inline bool pull_excess(s32 cpu)
  */
 static __always_inline bool is_turn_of_excess(s32 cpu)
 {
-	s32 excess = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS), others;
+	s32 excess = excess_waiting(), others;
 	struct sw_cpu *c = cpu_at(cpu);
 
 	if (excess <= 0)
@@ -208,64 +210,100 @@ static __always_inline bool is_turn_of_excess(s32 cpu)
 }
 
 /*
+ * How far the first thread of the CPU's own queue is after its clock, ns; the most that can be if none waits.
+ *
+ * Context: dispatch() of @cpu, its run queue's lock held: nothing is queued there meanwhile but what is moved from other queues.
+ */
+static __always_inline s64 pinned_lag(s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	s64 lag;
+
+	if (!c->pinned_waits)
+		return SW_LAG_MAX;
+	/* Full memory barrier; pairs with note_ordinary(). */
+	__sync_lock_test_and_set(&c->pinned_waits, 0);
+	lag = first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]);
+	if (lag != SW_LAG_MAX)
+		c->pinned_waits = 1;
+	return lag;
+}
+
+/*
+ * The same of the queue that all CPUs share, as far as @cpu is to look there.
+ *
+ * Context: any.
+ */
+static __always_inline s64 shared_lag(s32 cpu)
+{
+	return READ_ONCE(shared_used) && cpu + 1 != agent_cpu ? first_lag(SW_QUEUE_OF_ALL, shared_clock) : SW_LAG_MAX;
+}
+
+/*
  * Whether the ordinary work that @cpu runs goes on: it has had less than what waits.
  *
- * Context: dispatch() of @cpu, its run queue's lock held.
+ * Context: as pinned_lag().
  */
 static __always_inline bool goes_on(s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	s64 own;
 
-	if (!c->ordinary_since || c->ordinary_yields || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0)
+	if (!c->ordinary_since || c->ordinary_yields || excess_waiting() > 0)
 		return false;
 	own = lag_of_running(cpu, scx_bpf_now());
-	return own < first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]) &&
-	       (cpu + 1 == agent_cpu || own < first_lag(SW_QUEUE_OF_ALL, shared_clock));
+	return own < pinned_lag(cpu) && own < shared_lag(cpu);
 }
 
 /*
- * Whether @cpu looks into its own queue before that of all: where the first thread has had less. In every eighth turn it is
- * otherwise, so that threads that sleep much, however many, keep neither queue waiting.
+ * Lets @cpu run what is pinned to it. Whether something is.
  *
- * Context: dispatch() of @cpu.
+ * Context: as pull_background().
  */
-static __always_inline bool is_turn_of_pinned(s32 cpu)
+static __always_inline bool pull_pinned(s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
-	s64 pinned, shared;
 
-	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(cpu)) <= 0)
+	if (!c->pinned_waits)
 		return false;
-	pinned = first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]);
-	shared = first_lag(SW_QUEUE_OF_ALL, shared_clock);
-	return (pinned <= shared) == ((c->turn++ & 7) != 7);
+	/* Full memory barrier; pairs with note_ordinary(). */
+	__sync_lock_test_and_set(&c->pinned_waits, 0);
+	if (!scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
+		/* What may not run here now waits on. */
+		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(cpu)) > 0)
+			c->pinned_waits = 1;
+		return false;
+	}
+	c->pinned_waits = 1;
+	starvation_of(cpu)->served++;
+	return true;
 }
 
 /*
- * Lets @cpu run ordinary work. Whether there is any.
+ * Lets @cpu run ordinary work. Whether there is any. Its own queue comes before that of all where the first thread has had less;
+ * in every eighth turn it is otherwise, so that threads that sleep much, however many, keep neither queue waiting.
  *
  * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
  */
 SW_FN bool pull_background(s32 cpu)
 {
-	bool pinned_first = is_turn_of_pinned(cpu);
+	s64 shared = shared_lag(cpu);
+	bool pinned_first = true;
 
 	if (is_turn_of_excess(cpu) && pull_excess(cpu))
 		return true;
-	if (pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
-		starvation_of(cpu)->served++;
+	if (shared != SW_LAG_MAX && cpu_at(cpu)->pinned_waits)
+		pinned_first = (pinned_lag(cpu) <= shared) == ((cpu_at(cpu)->turn++ & 7) != 7);
+	if (pinned_first && pull_pinned(cpu))
 		return true;
-	}
-	if (cpu + 1 != agent_cpu && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
+	if (shared != SW_LAG_MAX && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
 		__sync_fetch_and_add(&shared_starvation.served, 1);
 		return true;
 	}
-	if (!pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
-		starvation_of(cpu)->served++;
+	if (excess_waiting() > 0 && pull_excess(cpu))
 		return true;
-	}
-	return scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && pull_excess(cpu);
+	/* Also for what was queued while the lock was let go of: it sent no kick. */
+	return pull_pinned(cpu);
 }
 
 #endif

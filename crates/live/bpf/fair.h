@@ -30,6 +30,9 @@
 #define SW_AHEAD_MAX		50000000ULL
 #define SW_AHEAD_SUM_MAX	500000000ULL
 
+/* How far nothing is after a clock, ns. */
+#define SW_LAG_MAX		((s64)(~0ULL >> 1))
+
 /* Clocks of the queues. Written by CPUs that run threads of the queue, without a lock: one that is late matters little. */
 u64 pinned_clocks[SW_CPUS], shared_clock;
 
@@ -169,8 +172,10 @@ SW_FN int on_ordinary_start(struct task_struct *p __arg_trusted, u32 cpu)
 
 	c->ordinary_time = own;
 	c->ordinary_lag = own - READ_ONCE(*clock);
-	if (c->ordinary_lag > 0)
+	if (c->ordinary_lag > 0) {
 		WRITE_ONCE(*clock, own);
+		c->ordinary_lag = 0;
+	}
 	c->ordinary_inverse = inverse_of(p);
 	c->ordinary_slice = slice_of(p, c->ordinary_inverse);
 	/* Only the time of light threads runs so fast that a slice may be too long where many wait. */
@@ -269,17 +274,23 @@ static __always_inline s64 first_lag(u64 queue, u64 clock)
 {
 	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
 
-	return p ? (s64)(p->scx.dsq_vtime - clock) : (s64)(~0ULL >> 1);
+	return p ? (s64)(p->scx.dsq_vtime - clock) : SW_LAG_MAX;
 }
 
 /*
- * Whether a thread that has woken up and lags so far behind takes the CPU from the ordinary work there.
+ * Whether a thread that has woken up and lags so far behind takes the CPU from the ordinary work there. What is itself behind goes
+ * on: where threads that mostly sleep wake each other, they would otherwise interrupt each other all the time.
  *
  * Context: any. Reads without a lock: a wrong answer costs a kick.
  */
 static __always_inline bool preempts_ordinary(s64 lag, u32 cpu, u64 now)
 {
-	return READ_ONCE(cpu_at(cpu)->ordinary_since) && lag + (s64)SW_PREEMPTION_LAG < lag_of_running(cpu, now);
+	s64 running;
+
+	if (!READ_ONCE(cpu_at(cpu)->ordinary_since))
+		return false;
+	running = lag_of_running(cpu, now);
+	return running > 0 && lag + (s64)SW_PREEMPTION_LAG < running;
 }
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
- * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
+ * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; ordinary.h: how ordinary work comes from there to a CPU; excess.h: what they do without a budget;
  * inherit.h, waited.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
  * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; hotplug.h: CPUs that come and go; commands.h, command.h: what user space may ask.
@@ -28,11 +28,22 @@ u64 exit_kind;
 s64 exit_code;
 char exit_reason[128], exit_message[512];
 
-/* Context: wake-up of @p; the lock of no run queue is held. */
+/*
+ * @p wakes up: on which CPU it is to be queued.
+ *
+ * Context: the lock of no run queue is held.
+ */
 s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u64 flags)
 {
-	/* Nothing is placed here: where a task runs is decided when it is runnable. */
-	return prev_cpu;
+	bool idles;
+	s32 cpu;
+
+	/* Where a managed task runs is decided when it is runnable. */
+	if (number_of(p) || READ_ONCE(cpu_at(prev_cpu)->idles))
+		return prev_cpu;
+	/* A thread that is woken by one that is about to sleep is not kept on its CPU: it would run past what waits there. */
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, flags & ~(u64)SCX_WAKE_SYNC, &idles);
+	return idles ? cpu : prev_cpu;
 }
 
 /*
@@ -343,6 +354,8 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
+	if (cpu < SW_CPUS)
+		c->idles = !next->pid;
 	if (cpu < SW_CPUS && c->pending & SW_PENDING_HOTPLUG)
 		follow_hotplug(cpu);
 	/* CPUs that are not in the platform are not decided about, the agent's own among them. */

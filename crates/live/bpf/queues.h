@@ -13,12 +13,9 @@
 #ifndef SW_QUEUES_H
 #define SW_QUEUES_H
 
-#include "fair.h"
+#include "ordinary.h"
 
 #define SW_QUEUE_OF_TASK(i)	(0x10000ULL + ((i) & (SW_TASKS - 1)))
-/* Throttled tasks that go on as ordinary work. */
-#define SW_QUEUE_OF_EXCESS	0x40000ULL
-
 /* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
 u64 cpus_offline;
 /* How often all queues are still to be checked: at once after a change, and once more when all callbacks that began before are over. */
@@ -90,31 +87,6 @@ static __always_inline bool is_by_virtual_time(u64 queue)
 	return queue >= SW_QUEUE_OF_CPU(0) && queue <= SW_QUEUE_OF_ALL;
 }
 
-/* How many CPUs a thread that wakes up looks at beside its own for ordinary work that it preempts. */
-#define SW_LOOKS 8
-
-/*
- * The CPU that is to look for the thread, which has woken up and found none idle; or -1.
- *
- * Context: as ordinary_queue().
- */
-SW_FN s32 preempted_by(struct task_struct *p __arg_trusted)
-{
-	u32 own = scx_bpf_task_cpu(p), cpu = own, k;
-	u64 queue = ordinary_queue(p, own), now = scx_bpf_now();
-	s64 lag = virtual_time(p, queue) - READ_ONCE(*clock_of(queue));
-
-	bpf_for(k, 0, SW_LOOKS) {
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && !READ_ONCE(*sw_runner(&core, cpu)) &&
-		    preempts_ordinary(lag, cpu, now))
-			return cpu;
-		cpu = cpu + 1 < cpu_count ? cpu + 1 : 0;
-		if (cpu == own)
-			break;
-	}
-	return -1;
-}
-
 /*
  * Whether the CPU that the task is assigned to looks for it in this queue.
  *
@@ -130,9 +102,9 @@ static __always_inline bool is_looked_for_in(u64 queue, u32 i)
  *
  * Context: any; the queue has @p, or will have it before interrupts are on again.
  */
-static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue, bool has_woken)
+static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue)
 {
-	s32 cpu = scx_bpf_task_cpu(p), busy = -1;
+	s32 cpu = scx_bpf_task_cpu(p);
 	u32 on;
 
 	if (is_looked_for_in(queue, i)) {
@@ -145,17 +117,9 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 		if (queue != SW_QUEUE_OF_EXCESS)
 			return;
 	}
-	if (queue == SW_QUEUE_OF_ALL || (queue == SW_QUEUE_OF_EXCESS && !is_migration_disabled(p))) {
+	if (queue == SW_QUEUE_OF_ALL || (queue == SW_QUEUE_OF_EXCESS && !is_migration_disabled(p)))
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (cpu < 0 && !has_woken)
-			return;
-	}
-	/* Where an agent decides its answer may be under way: the interrupts of these kicks would delay it. */
-	if (has_woken && !agent_decides && (cpu < 0 || is_pinned(p)))
-		busy = preempted_by(p);
-	if (busy >= 0)
-		scx_bpf_kick_cpu(busy, SCX_KICK_PREEMPT);
-	else if (cpu >= 0)
+	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
@@ -221,8 +185,7 @@ static __always_inline void wait_for_period(struct task_struct *p, s32 cpu, u64 
 static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u64 queue = queue_for(p, i, cpu);
-	bool stopped;
+	u64 queue = queue_for(p, i, cpu), own;
 
 	if (queue & SCX_DSQ_FLAG_BUILTIN) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SW_SLICE, flags);
@@ -239,21 +202,22 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		wait_for_period(p, cpu, flags);
 		return;
 	} else if (queue == SW_QUEUE_OF_EXCESS) {
+		note_use(&excess_used);
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
 		if (take_stopped(p, cpu))
 			scx_bpf_task_set_dsq_vtime(p, cpu_at(cpu)->ordinary_time);
 	} else {
-		stopped = take_stopped(p, cpu);
-		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE,
-					 stopped ? cpu_at(cpu)->ordinary_time : virtual_time(p, queue), flags);
-		/*
-		 * A task that is preempted is queued when the CPU has its next task, and looks again after that. Only where
-		 * it has none, and would idle, the kernel says SCX_ENQ_LAST. A kick would only interrupt the next task.
-		 */
-		if (queue == SW_QUEUE_OF_CPU(cpu) && !(flags & SCX_ENQ_LAST) && (stopped || scx_bpf_task_running(p)))
+		own = take_stopped(p, cpu) ? cpu_at(cpu)->ordinary_time : virtual_time(p, queue);
+		if (takes_cpu(queue, cpu, own, flags)) {
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SW_SLICE, flags | SCX_ENQ_PREEMPT);
 			return;
+		}
+		note_ordinary(queue);
+		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE, own, flags);
+		kick_cpu_for_ordinary(p, queue, cpu, flags);
+		return;
 	}
-	kick_cpu_for(p, i, queue, flags & SCX_ENQ_WAKEUP);
+	kick_cpu_for(p, i, queue);
 }
 
 /*
@@ -287,14 +251,18 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, virtual_time(p, to));
 			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
 				continue;
-		} else if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0)) {
-			continue;
+			note_ordinary(to);
+		} else {
+			if (to == SW_QUEUE_OF_EXCESS)
+				note_use(&excess_used);
+			if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0))
+				continue;
 		}
 		moved = true;
 		/* Full memory barrier; pairs with pull_assigned(). */
 		if (i)
 			__sync_lock_test_and_set(&managed_at(i)->queued, is_looked_for_in(to, i));
-		kick_cpu_for(p, i, to, false);
+		kick_cpu_for(p, i, to);
 	}
 	bpf_rcu_read_unlock();
 	return moved;
@@ -381,8 +349,10 @@ SW_FN u64 release_limited(u64 now)
 		}
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SW_SLICE);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, READ_ONCE(*clock_of(to)));
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
-			kick_cpu_for(p, i, to, false);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0)) {
+			note_ordinary(to);
+			kick_cpu_for(p, i, to);
+		}
 	}
 	bpf_rcu_read_unlock();
 	if (misplaced)

@@ -4,14 +4,16 @@
  * without it, and each CPU looks for its assignment when the kernel asks it.
  *
  * Checked, for any number of decisions, wake-ups, blocks, preemptions and moments in which a thread may not migrate: once no
- * more of them come, each assigned task runs on its CPU and no other task runs. Two CPUs and two tasks; what decides is not
- * modelled: any assignment of tasks that are awake may follow any other.
+ * more of them come, each assigned task runs on its CPU and no other task runs; and no ordinary work is before a task in a
+ * local queue. Two CPUs and two tasks; what decides is not modelled: any assignment of tasks that are awake may follow any
+ * other.
  *
  * What stands for what, all in crates/live/bpf:
  *	decide, commit		commit_here() in decide.h, after any event of the core
  *	wake			ops.runnable() and ops.enqueue(): on_wakeup() in managed.h, enqueue() in queues.h
  *	enqueue			enqueue() and kick_cpu_for() in queues.h
  *	look			dispatch() in main.bpf.c, pull_assigned() in assigned.h
+ *	past			takes_cpu() in ordinary.h
  *	recheck			recheck_assignment() in assigned.h
  *	start, stop		on_start(), on_stop() in managed.h
  *	narrow, widen		on_affinity_change() in managed.h
@@ -42,13 +44,15 @@ bit held[3];		/* the core knows that the task may run only where it is */
 
 /* struct sw_cpu and struct sw_managed. */
 byte current[2], refused[2];
+bit pulls[2];
 bit queued[3];
 
 /* The kernel. */
 bit rq[2];		/* locks of the run queues */
 bit resched[2];		/* the thread that runs has to give way */
 byte curr[2];		/* the task that runs; 0: ordinary work, or none */
-byte next_up[2];	/* the local queue */
+byte next_up[2];	/* the local queue: a task, */
+bit past[2];		/* and before it ordinary work that woke up */
 bit own[3];		/* the task is in its own queue */
 byte taker[3];		/* CPU + 1 that has unlinked it from there, and waits for the lock of its run queue */
 byte home[3];		/* CPU of its run queue */
@@ -178,6 +182,7 @@ inline pull(self)
 	if
 	:: it && it == goes_on -> moved = 1; keeps = 1
 	:: it && it != goes_on ->
+		pulls[self] = 1;
 		move(self, it);
 		if
 		:: !moved && own[it] ->
@@ -198,7 +203,8 @@ inline pull(self)
 #endif
 			fi
 		:: else
-		fi
+		fi;
+		pulls[self] = 0
 	:: !it
 	fi;
 	it = 0
@@ -246,10 +252,16 @@ inline stop(c)
 /* __schedule(), with the lock of the run queue held: @prev runs, @goes_on if it wants to run on. */
 inline switch_threads(c)
 {
-	look(c);
+	if
+	/* The local queue is not empty. */
+	:: past[c] || next_up[c]
+	:: else -> look(c)
+	fi;
 	d_step {
-		next = (keeps -> prev : next_up[c]);
-		next_up[c] = 0
+		if
+		:: past[c] && !keeps -> assert(!next_up[c]); past[c] = 0; ordinary = 1
+		:: else -> next = (keeps -> prev : next_up[c]); next_up[c] = 0
+		fi
 	}
 	if
 	:: goes_on && goes_on != next ->
@@ -318,6 +330,12 @@ end:	do
 #define waits(i) (on[i] && curr[on[i] - 1] != i)
 #define settled	(!wrong(0) && !wrong(1) && !waits(1) && !waits(2))
 
+#ifdef PAST_A_PULL
+#define may_pass(c)	(!past[c])
+#else
+#define may_pass(c)	(!past[c] && !pulls[c])
+#endif
+
 /* Threads wake up, and other events lead to decisions. */
 proctype events()
 {
@@ -336,6 +354,11 @@ wake:		left--; asleep[i] = 0 };
 			rq[home[i]] = 0; i = 0;
 			under_way = under_way | outbox[ENV]; outbox[ENV] = 0
 		}
+	/* Ordinary work wakes up on a CPU that runs no task. */
+	:: atomic { left && !runner[0] && !curr[0] && may_pass(0) && LOCK_RQ(0) -> left-- };
+		d_step { past[0] = 1; resched[0] = 1; rq[0] = 0 }
+	:: atomic { left && !runner[1] && !curr[1] && may_pass(1) && LOCK_RQ(1) -> left-- };
+		d_step { past[1] = 1; resched[1] = 1; rq[1] = 0 }
 	:: timeout -> assert(settled); break
 	od
 }

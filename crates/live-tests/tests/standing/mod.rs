@@ -1,6 +1,7 @@
 //! The scheduler that stays loaded while tasks come and go: threads of this very process are its tasks, or of another
 //! process that holds it.
 
+pub mod beside_kernel;
 pub mod coinciding;
 pub mod cpus;
 pub mod excess;
