@@ -32,6 +32,9 @@ pub(super) fn locked_memory(system: &System) -> Finding {
 pub(super) fn rtprio(system: &System) -> Finding {
     const NAME: &str = "rtprio";
     let lacking = privileges::lacking_capabilities(system);
+    if let Some(obstacle) = privileges::refused_rtprio(system) {
+        return Finding::blocked(NAME, obstacle);
+    }
     if lacking.is_some_and(|lacking| !lacking.contains(&"CAP_SYS_NICE")) {
         return Finding::good(NAME, "any: CAP_SYS_NICE");
     }

@@ -44,7 +44,9 @@ pub(crate) use owner::FifoOwner;
 
 use crate::LiveError;
 use crate::host::privileges::RTPRIO_REMEDY;
-use crate::host::{Served, System, deadline_servers, kernel, real_time_limit};
+use crate::host::{
+    Obstacle, Served, System, deadline_servers, kernel, obstacle_to_fifo, real_time_limit,
+};
 use blocker::Blockers;
 use shared_state::SharedState;
 use thread_ops::KernelThreadOps;
@@ -119,9 +121,13 @@ fn notes_on(system: &System) -> Vec<String> {
 /// The error of a refused operation on real-time threads.
 fn refused(error: io::Error, doing: String) -> LiveError {
     if error.raw_os_error() == Some(libc::EPERM) {
-        return LiveError::Machine {
-            what: String::from("SCHED_FIFO is not allowed for this user"),
-            remedy: System::this().for_caller(RTPRIO_REMEDY.to_owned()),
+        let system = System::this();
+        return match obstacle_to_fifo(&system) {
+            Some(Obstacle { what, remedy }) => LiveError::Machine { what, remedy },
+            None => LiveError::Machine {
+                what: String::from("SCHED_FIFO is not allowed for this user"),
+                remedy: system.for_caller(RTPRIO_REMEDY.to_owned()),
+            },
         };
     }
     LiveError::System { doing, error }

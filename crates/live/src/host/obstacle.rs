@@ -75,7 +75,8 @@ pub fn obstacles(system: &System) -> Vec<Obstacle> {
 
 /// Why threads cannot have fixed priorities here; `None` if no obstacle is known.
 pub fn obstacle_to_fifo(system: &System) -> Option<Obstacle> {
-    let obstacle = privileges::insufficient_rtprio(system, RTPRIO_MAX);
+    let obstacle = privileges::insufficient_rtprio(system, RTPRIO_MAX)
+        .or_else(|| privileges::refused_rtprio(system));
     obstacle.map(|obstacle| obstacle.for_caller(system))
 }
 

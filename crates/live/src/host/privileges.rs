@@ -1,6 +1,9 @@
 //! Capabilities and limits of this process.
 
+use std::io;
+
 use super::{Obstacle, System};
+use crate::sys::thread::{Class, set_class};
 
 /// The capabilities that are needed to load a scheduler and to set priorities of other threads, by bit number: `BPF`
 /// and `PERFMON` to load programs that use the kernel's types, `SYS_ADMIN` to find a loaded scheduler,
@@ -89,6 +92,46 @@ pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
     })
 }
 
+/// The obstacle of a process to which the kernel refuses real-time priorities although it has the privilege; tried by a
+/// thread that ends at once. `None` of a simulated machine.
+pub fn refused_rtprio(system: &System) -> Option<Obstacle> {
+    const LEAST: u8 = 1;
+    if system.is_simulated() || insufficient_rtprio(system, LEAST).is_some() {
+        return None;
+    }
+    let tried = std::thread::spawn(|| set_class(None, Class::Fifo(LEAST)));
+    let error = tried.join().ok()?.err()?;
+    Some(no_share(system, &error))
+}
+
+/// With `CONFIG_RT_GROUP_SCHED` a control group without a real-time share of its own has no real-time threads.
+fn no_share(system: &System, error: &io::Error) -> Obstacle {
+    let groups = system.read("/proc/self/cgroup").unwrap_or_default();
+    let of_cpu = groups.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|one| one == "cpu")
+            .then_some(path)
+    });
+    let remedy = match of_cpu {
+        Some(path) => {
+            format!("echo 950000 | sudo tee /sys/fs/cgroup/cpu{path}/cpu.rt_runtime_us")
+        }
+        None => String::from(
+            "echo $$ | sudo tee /sys/fs/cgroup/cgroup.procs # leaves the control group; or boot with rt_group_sched=0",
+        ),
+    };
+    Obstacle::new(
+        format!(
+            "the kernel refuses real-time priorities to this process, which may have them ({error}): probably its \
+             control group has no real-time share (CONFIG_RT_GROUP_SCHED)"
+        ),
+        remedy,
+    )
+}
+
 /// A soft limit in `/proc/self/limits`, as it is written there.
 pub fn limit(system: &System, name: &str) -> Option<String> {
     let limits = system.read("/proc/self/limits")?;
@@ -137,6 +180,28 @@ mod tests {
         assert_eq!(machine("0000000000000000", "unlimited"), None);
         let refused = "this process may have real-time priorities to 0, and 90 is needed";
         assert_eq!(machine("0000000000000000", "0").as_deref(), Some(refused));
+    }
+
+    #[test]
+    fn group_without_real_time_share_is_named() {
+        let error = io::Error::from_raw_os_error(libc::EPERM);
+        let machine = |groups| no_share(&System::of([("/proc/self/cgroup", groups)]), &error);
+        let old = machine("5:memory:/a\n4:cpu,cpuacct:/user/b\n0::/user\n").remedy;
+        assert!(
+            old.ends_with("/sys/fs/cgroup/cpu/user/b/cpu.rt_runtime_us"),
+            "{old}"
+        );
+        let new = machine("0::/user.slice\n").remedy;
+        assert!(new.contains("rt_group_sched=0"), "{new}");
+    }
+
+    #[test]
+    fn priority_is_refused_exactly_if_the_kernel_refuses_it() {
+        let allowed = std::thread::spawn(|| set_class(None, Class::Fifo(1)));
+        let is_refused = allowed.join().unwrap().is_err();
+        let this = System::this();
+        let obstacle = insufficient_rtprio(&this, 1).or_else(|| refused_rtprio(&this));
+        assert_eq!(obstacle.is_some(), is_refused, "{obstacle:?}");
     }
 
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\

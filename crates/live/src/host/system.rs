@@ -39,6 +39,11 @@ impl System {
         }
     }
 
+    /// Whether this is not the machine this program runs on, but one of [`System::of`].
+    pub const fn is_simulated(&self) -> bool {
+        self.simulated.is_some()
+    }
+
     /// The machine this program runs on.
     pub const fn this() -> Self {
         Self {

@@ -296,14 +296,15 @@ fn refusals_name_their_remedy() {
     );
     of.follows = true;
     bench.fifo.controller.ops.failure = Some((0, libc::EPERM));
-    assert_eq!(
-        refusal(&mut bench, &of),
-        format!(
+    let system = crate::host::System::this();
+    let expected = match crate::host::obstacle_to_fifo(&system) {
+        Some(obstacle) => obstacle.to_string(),
+        None => format!(
             "SCHED_FIFO is not allowed for this user; {}",
-            crate::host::System::this()
-                .for_caller(crate::host::privileges::RTPRIO_REMEDY.to_owned())
-        )
-    );
+            system.for_caller(crate::host::privileges::RTPRIO_REMEDY.to_owned())
+        ),
+    };
+    assert_eq!(refusal(&mut bench, &of), expected);
     bench.fifo.controller.ops.failure = Some((0, libc::EINVAL));
     assert!(refusal(&mut bench, &of).starts_with("could not set CPU and priority of task a: "));
     of.cpus = CpuSet::EMPTY;
