@@ -109,6 +109,7 @@ fn status() -> Status {
             tardiness_max: Span::from_us(20),
             response_max: Span::from_us(10_020),
             ran: Span::from_ms(30),
+            load: 0.043,
         }],
         misses: 1,
         since: Instant::from_ns(1_000_000_000),

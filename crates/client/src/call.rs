@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shiftwork_model::Span;
+use shiftwork_model::{Instant, Span};
 
 use crate::apply::{Applied, Apply};
 use crate::error::Error;
@@ -161,6 +161,42 @@ pub struct Explained {
     pub explanations: Vec<String>,
 }
 
+/// Requests the missed deadlines of a task that were explained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GetMisses {
+    /// The number of the task.
+    pub task: u32,
+    /// Number of misses, the last ones; the daemon has a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+}
+
+/// Result of [`GetMisses`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GotMisses {
+    /// The newest last.
+    pub misses: Vec<Miss>,
+}
+
+/// A missed deadline that was explained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Miss {
+    /// The number of the job.
+    pub job: u64,
+    /// Its deadline, on the monotonic clock.
+    #[serde(with = "nanoseconds::instant")]
+    pub due: Instant,
+    /// Its tardiness; a lower bound if it had not ended when this was explained.
+    #[serde(with = "nanoseconds::span")]
+    pub tardiness: Span,
+    /// Whether it had ended by then.
+    pub ended: bool,
+    /// The cause in a few words: `overrun of hog`.
+    pub cause: String,
+    /// The whole explanation, as [`Explain`] returns it.
+    pub text: String,
+}
+
 /// A method with its parameters; serializes to the message that calls it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "method", content = "parameters")]
@@ -187,6 +223,8 @@ pub enum Call {
     GetRecord(GetRecord),
     #[serde(rename = "org.shiftwork.Agent.Explain")]
     Explain(Explain),
+    #[serde(rename = "org.shiftwork.Agent.GetMisses")]
+    GetMisses(GetMisses),
 }
 
 /// The result of a method; serializes to the parameters of the reply.
@@ -203,6 +241,7 @@ pub enum Answer {
     EndObservation(ObservationEnded),
     GetRecord(GotRecord),
     Explain(Explained),
+    GetMisses(GotMisses),
 }
 
 /// Why a message is not a call of this interface.
@@ -240,6 +279,7 @@ impl Call {
             "EndObservation" => read(parameters).map(Self::EndObservation),
             "GetRecord" => read(parameters).map(Self::GetRecord),
             "Explain" => read(parameters).map(Self::Explain),
+            "GetMisses" => read(parameters).map(Self::GetMisses),
             _ => return Err(CallError::Method),
         }
         .map_err(CallError::Parameters)

@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::apply::{Applied, Apply, Step};
 use crate::call::{
     Admit, Admitted, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Explain, Explained,
-    GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded, Observe, Observing,
+    GetMisses, GetRecord, GetStatus, GotMisses, GotRecord, GotStatus, Miss, Observation,
+    ObservationEnded, Observe, Observing,
 };
 use crate::error::{Error, ServiceError};
 use crate::failure::Failure;
@@ -155,6 +156,15 @@ impl Client {
     pub fn explain(&mut self, count: Option<u32>) -> Result<Vec<String>, Failure> {
         let explained: Explained = self.call(&Call::Explain(Explain { count }))?;
         Ok(explained.explanations)
+    }
+
+    /// The last `count` missed deadlines of a task that were explained, the newest last.
+    ///
+    /// # Errors
+    /// If the task does not exist or is not the caller's, or the daemon does not answer.
+    pub fn misses(&mut self, task: u32, count: Option<u32>) -> Result<Vec<Miss>, Failure> {
+        let got: GotMisses = self.call(&Call::GetMisses(GetMisses { task, count }))?;
+        Ok(got.misses)
     }
 
     fn call<A: DeserializeOwned>(&mut self, call: &Call) -> Result<A, Failure> {

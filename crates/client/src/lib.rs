@@ -24,8 +24,8 @@ mod state;
 pub use apply::{Applied, Apply, Cause, Outcome, Step};
 pub use call::{
     Admit, Admitted, Answer, Call, CallError, Change, Changed, Dismiss, Dismissed, EndObservation,
-    Explain, Explained, GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded,
-    Observe, Observing,
+    Explain, Explained, GetMisses, GetRecord, GetStatus, GotMisses, GotRecord, GotStatus, Miss,
+    Observation, ObservationEnded, Observe, Observing,
 };
 pub use client::Client;
 pub use error::{Error, ServiceError};

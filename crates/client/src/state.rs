@@ -17,8 +17,8 @@ pub enum State {
     Demoted,
 }
 
-/// A thread with a reservation, and its statistics since it was admitted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A thread with a reservation, and its statistics since it was admitted. The load must be finite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Its number, which is reused after the task has ended.
     pub task: u32,
@@ -56,6 +56,8 @@ pub struct Task {
     /// CPU time of all jobs.
     #[serde(with = "nanoseconds::span")]
     pub ran: Span,
+    /// CPU time in the last second, as a fraction of a CPU.
+    pub load: f64,
 }
 
 /// A CPU that the daemon schedules. The shares are fractions of it and must be finite.

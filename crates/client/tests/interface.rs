@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shiftwork_client::{
     Admitted, Answer, Applied, Call, CallError, Changed, DESCRIPTION, Dismissed, Error, Explained,
-    GotRecord, GotStatus, INTERFACE, ObservationEnded, Observing, SERVICE_DESCRIPTION,
+    GotMisses, GotRecord, GotStatus, INTERFACE, ObservationEnded, Observing, SERVICE_DESCRIPTION,
     SERVICE_INTERFACE, ServiceError, answer_bytes, error_bytes,
 };
 use varlink_parser::{IDL, VStruct, VStructOrEnum, VType, VTypeExt};
@@ -156,6 +156,7 @@ fn answer_again(call: &Call, parameters: Value) -> serde_json::Result<Value> {
         Call::EndObservation(_) => Answer::EndObservation(read::<ObservationEnded>(parameters)?),
         Call::GetRecord(_) => Answer::GetRecord(read::<GotRecord>(parameters)?),
         Call::Explain(_) => Answer::Explain(read::<Explained>(parameters)?),
+        Call::GetMisses(_) => Answer::GetMisses(read::<GotMisses>(parameters)?),
     };
     Ok(value_of(&answer_bytes(&answer)))
 }

@@ -163,7 +163,7 @@ fn status(threads: &[i32]) -> Vec<u8> {
         format!(
             r#"{{"task":{number},"name":"a","process":1,"thread":{thread},"user":0,"cgroup":"/",
             "reservation":{{"cost":1,"period":2}},"state":"admitted","guarantee":"none","jobs":0,"misses":0,
-            "overruns":0,"tardiness_max":0,"response_max":0,"ran":0}}"#
+            "overruns":0,"tardiness_max":0,"response_max":0,"ran":0,"load":0.0}}"#
         )
     };
     let tasks: Vec<String> = threads.iter().enumerate().map(task).collect();

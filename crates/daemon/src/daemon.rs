@@ -92,8 +92,9 @@ pub struct Daemon {
     /// What happened to tasks during calls since the last [`poll`](Self::poll).
     notices: Vec<TaskNotice>,
     capacities: Capacities,
-    /// The loads of the CPUs in the last second, and when it ended.
+    /// The loads of the CPUs in the last second, how long that was, and when it ended.
     loads: BTreeMap<CpuId, f64>,
+    loads_over: Span,
     loads_at: Instant,
 }
 
@@ -222,6 +223,7 @@ impl Daemon {
             notices: Vec::new(),
             capacities,
             loads: BTreeMap::new(),
+            loads_over: Span::ZERO,
             loads_at: now,
         };
         let mut outcome = PollOutcome::default();
@@ -378,7 +380,7 @@ impl Daemon {
             let recording =
                 self.recorder
                     .recording(Instant::ZERO, FILE_BYTES, unix_ns(), Some(missed.job));
-            self.explainer.take(recording, now);
+            self.explainer.take(recording, missed.job.task, now);
         }
     }
 

@@ -271,6 +271,7 @@ mod tests {
                 tardiness_max: Span::from_us(1_500),
                 response_max: Span::from_ms(9),
                 ran: Span::from_s(3),
+                load: 0.25,
             }],
             misses: 4,
             since: Instant::ZERO,

@@ -101,6 +101,12 @@ impl Recorder {
         self.incarnations.know(task, name, user, reservation);
     }
 
+    /// The incarnation that has this number now, by its own.
+    pub fn incarnation_of(&self, task: TaskId) -> Option<TaskId> {
+        let number = self.incarnations.of(task)?;
+        Some(TaskId::from_index(number as usize))
+    }
+
     /// The task's reservation has ended.
     pub fn forget(&mut self, task: TaskId, now: Instant) {
         let number = self.incarnations.of(task);

@@ -23,12 +23,16 @@ pub struct TaskCounters {
     pub response_max: Span,
     /// Processor time of all jobs.
     pub ran: Span,
+    /// CPU time in the last [measured](TaskStatistics::measure) interval.
+    pub recent: Span,
     /// The CPU that it is on.
     pub cpu: Option<CpuId>,
     /// The job that it had when it lost its reservation.
     dropped: Option<Pending>,
     /// Number of the job with the miss that was counted last.
     counted: u64,
+    /// CPU time until the last measurement.
+    measured: Span,
 }
 
 /// A job that missed its deadline. Instants are of the monotonic clock.
@@ -81,6 +85,23 @@ impl TaskStatistics {
     /// Processor time of tasks on the CPU since the call before.
     pub fn take_load(&mut self, cpu: CpuId) -> Span {
         self.loads.remove(&cpu).unwrap_or_default()
+    }
+
+    /// Measures the CPU time of each task since the call before, the present stretch of execution included.
+    pub fn measure(&mut self, now: Instant) {
+        let running = self.since.iter();
+        let running = running.filter_map(|(&cpu, &since)| {
+            let task = self.tracker.running_on(cpu)?.task;
+            Some((task, now.late_since(since)))
+        });
+        let running: BTreeMap<TaskId, Span> = running.collect();
+        for (task, counters) in &mut self.tasks {
+            let present = running.get(task).copied().unwrap_or_default();
+            let used = counters.ran + present;
+            // The last measurement was too high by an execution that had ended, of which the record was still to come.
+            counters.recent = used.saturating_sub(counters.measured);
+            counters.measured = counters.measured.max(used);
+        }
     }
 
     /// How many jobs of all tasks that there ever were missed their deadlines.
@@ -238,6 +259,35 @@ mod tests {
         assert_eq!((found.cpu, all.running_on(CPU)), (None, None));
         assert_eq!(all.take_load(CPU), ran);
         assert_eq!(all.take_load(CPU), Span::ZERO);
+    }
+
+    #[test]
+    fn measurement_counts_present_stretch_once() {
+        let mut all = TaskStatistics::default();
+        let measure = |all: &mut TaskStatistics, at_ns| {
+            all.measure(Instant::from_ns(at_ns));
+            counters(all).recent.as_ns()
+        };
+        wake(&mut all, 0, 1);
+        assert_eq!(measure(&mut all, 10), 0);
+        switch(&mut all, 12, None, Some(1));
+        assert_eq!(measure(&mut all, 20), 8);
+        assert_eq!(measure(&mut all, 50), 30);
+        assert_eq!(counters(&all).ran, Span::ZERO, "it has not ended");
+        let time = Span::from_ns(4);
+        record(&mut all, 60, RecordKind::Interrupted { job: job(1), time });
+        switch(&mut all, 70, Some(1), None);
+        assert_eq!(measure(&mut all, 80), 16);
+        assert_eq!(measure(&mut all, 90), 0);
+        // The record of an end comes after a measurement that counted more.
+        switch(&mut all, 100, None, Some(1));
+        assert_eq!(measure(&mut all, 120), 20);
+        switch(&mut all, 115, Some(1), None);
+        assert_eq!(measure(&mut all, 130), 0);
+        switch(&mut all, 130, None, Some(1));
+        assert_eq!(measure(&mut all, 140), 5);
+        let total = counters(&all).ran + Span::from_ns(10);
+        assert_eq!(total, Span::from_ns(54 + 15 + 10));
     }
 
     #[test]

@@ -89,6 +89,7 @@ mod tests {
             tardiness_max: Span::ZERO,
             response_max: Span::ZERO,
             ran: Span::ZERO,
+            load: 0.0,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use shiftwork_client::{
     Admit, Admitted, Answer, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Error,
-    Explain, Explained, GetRecord, GotRecord, GotStatus, ObservationEnded, Observe, Observing,
+    Explain, Explained, GetMisses, GetRecord, GotMisses, GotRecord, GotStatus, ObservationEnded,
+    Observe, Observing,
 };
 use shiftwork_model::{CpuSet, Instant, TaskId};
 
@@ -52,8 +53,9 @@ impl Service for Daemon {
             Call::Explain(Explain { count }) => Ok(Answer::Explain(Explained {
                 explanations: self
                     .explainer
-                    .explanations(peer.user, count.map_or(EXPLAINED, |count| count as usize)),
+                    .explanations(peer.user, explained_count(count)),
             })),
+            Call::GetMisses(request) => self.misses(peer, &request).map(Answer::GetMisses),
         }
         .map_err(|denial| self.named(denial, peer.user, requested.as_deref()));
         if let Some(line) = line {
@@ -91,6 +93,17 @@ impl Daemon {
         self.is_unsaved = true;
         Ok(Changed {
             guarantee: guarantee.name().to_owned(),
+        })
+    }
+
+    /// The explained misses of a task of the peer.
+    fn misses(&mut self, peer: &Peer<'_>, request: &GetMisses) -> Result<GotMisses, Denial> {
+        let task = self.owned_task(peer, request.task)?;
+        let count = explained_count(request.count);
+        let incarnation = self.recorder.incarnation_of(task);
+        let misses = incarnation.map(|of| self.explainer.misses(peer.user, of, count));
+        Ok(GotMisses {
+            misses: misses.unwrap_or_default(),
         })
     }
 
@@ -304,6 +317,10 @@ impl Daemon {
         self.check_credentials(task)?;
         Ok(task)
     }
+}
+
+fn explained_count(requested: Option<u32>) -> usize {
+    requested.map_or(EXPLAINED, |count| count as usize)
 }
 
 /// Who controls a reservation or observation of this thread, and what it counts for.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use shiftwork_client::{Cpu, Room, State, Status, Task};
-use shiftwork_model::{CpuId, CpuSet, Instant, Share, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
 
 use super::Daemon;
 use super::handlers::number_of;
@@ -41,12 +41,12 @@ impl Daemon {
     /// Computes the loads since the last call.
     pub(super) fn measure_loads(&mut self, now: Instant) {
         let since = std::mem::replace(&mut self.loads_at, now);
-        let elapsed = now.late_since(since).as_ns().max(1);
+        self.loads_over = now.late_since(since);
+        self.statistics.measure(now);
         for cpu in self.table.rules().cpus.iter() {
-            let ran = self.statistics.take_load(cpu).as_ns();
             // A stretch of execution counts as a whole when it ends, with what lies before the last call.
-            let load = (ran as f64 / elapsed as f64).min(1.0);
-            self.loads.insert(cpu, load);
+            let ran = self.statistics.take_load(cpu);
+            self.loads.insert(cpu, share_of(ran, self.loads_over));
         }
     }
 
@@ -118,6 +118,7 @@ impl Daemon {
                 tardiness_max: counters.tardiness_max,
                 response_max: counters.response_max,
                 ran: counters.ran,
+                load: share_of(counters.recent, self.loads_over),
             }
         };
         let visible = self
@@ -126,6 +127,11 @@ impl Daemon {
             .filter(|&(task, _)| self.shows(user, task));
         visible.map(task).collect()
     }
+}
+
+/// The fraction of the whole time, at most 1.
+fn share_of(time: Span, whole: Span) -> f64 {
+    (time.as_ns() as f64 / whole.as_ns().max(1) as f64).min(1.0)
 }
 
 fn as_float(share: Share) -> f64 {

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use shiftwork_model::{Instant, Span};
+use shiftwork_client::Miss;
+use shiftwork_model::{Instant, Span, TaskId};
+use shiftwork_trace::explain::End;
 
 use crate::files::Files;
 
@@ -25,10 +27,22 @@ const REST: u64 = 9;
 struct ExplainedMiss {
     /// The user of the task.
     user: u32,
+    /// The task, by the number of its incarnation.
+    task: TaskId,
     /// As root sees it.
-    text: String,
+    whole: Miss,
     /// As its user sees it: tasks of others are without names.
-    own_text: String,
+    own: Miss,
+}
+
+impl ExplainedMiss {
+    /// As this user sees it; `None` if it may not.
+    fn seen_by(&self, user: u32) -> Option<&Miss> {
+        match user {
+            0 => Some(&self.whole),
+            _ => (self.user == user).then_some(&self.own),
+        }
+    }
 }
 
 /// What the thread has found out.
@@ -44,7 +58,7 @@ struct Output {
 /// A thread that takes one recording at a time.
 #[derive(Debug)]
 pub struct MissExplainer {
-    sender: Option<SyncSender<Box<Recording>>>,
+    sender: Option<SyncSender<(Box<Recording>, TaskId)>>,
     is_busy: Arc<AtomicBool>,
     /// When it began with its present recording.
     pub(super) began: Option<Instant>,
@@ -104,11 +118,12 @@ impl MissExplainer {
         now >= self.rests_until
     }
 
-    /// Explains the miss that this was recorded for, and keeps it if it is time for that. To be called while idle.
-    pub fn take(&mut self, recording: Recording, now: Instant) {
+    /// Explains the miss of this incarnation that this was recorded for, and keeps it if it is time for that. To be called
+    /// while idle.
+    pub fn take(&mut self, recording: Recording, task: TaskId, now: Instant) {
         self.began = Some(now);
         self.is_busy.store(true, Ordering::Release);
-        let recording = Box::new(recording);
+        let recording = (Box::new(recording), task);
         let sender = self.sender.as_ref();
         if sender.is_none_or(|sender| sender.try_send(recording).is_err()) {
             // The thread is gone: there will be no explanations, and nothing else is the worse for it.
@@ -118,15 +133,22 @@ impl MissExplainer {
 
     /// The last explanations, the newest last: to root all, to another user those of its own tasks.
     pub fn explanations(&self, user: u32, count: usize) -> Vec<String> {
+        self.last(count, |it| Some(it.seen_by(user)?.text.clone()))
+    }
+
+    /// The same of one incarnation of a task.
+    pub fn misses(&self, user: u32, task: TaskId, count: usize) -> Vec<Miss> {
+        self.last(count, |it| {
+            it.seen_by(user).filter(|_| it.task == task).cloned()
+        })
+    }
+
+    fn last<T>(&self, count: usize, shown: impl Fn(&ExplainedMiss) -> Option<T>) -> Vec<T> {
         let output = lock(&self.output);
         let newest = output.explanations.iter().rev();
-        let shown = newest.filter_map(|it| match user {
-            0 => Some(it.text.clone()),
-            _ => (it.user == user).then(|| it.own_text.clone()),
-        });
-        let mut shown: Vec<String> = shown.take(count).collect();
-        shown.reverse();
-        shown
+        let mut last: Vec<T> = newest.filter_map(shown).take(count).collect();
+        last.reverse();
+        last
     }
 
     /// Whether the last recording could be kept, once; `Err` says why not.
@@ -164,8 +186,8 @@ struct ExplainerThread {
 }
 
 impl ExplainerThread {
-    fn run(mut self, recordings: &Receiver<Box<Recording>>) {
-        while let Ok(mut recording) = recordings.recv() {
+    fn run(mut self, recordings: &Receiver<(Box<Recording>, TaskId)>) {
+        while let Ok((mut recording, task)) = recordings.recv() {
             if let Some(report) = explained(&recording) {
                 if let Some(missed) = &mut recording.metadata.missed {
                     missed.cause = report.cause();
@@ -174,7 +196,8 @@ impl ExplainerThread {
                 if output.explanations.len() == EXPLANATIONS_MAX {
                     output.explanations.pop_front();
                 }
-                output.explanations.push_back(of_users(&recording, report));
+                let explained = of_users(&recording, task, report);
+                output.explanations.push_back(explained);
             }
             if let Some(store) = &mut self.store
                 && let Some(kept) = store.keep(&recording)
@@ -193,7 +216,7 @@ fn explained(recording: &Recording) -> Option<MissReport> {
 }
 
 /// The explanation for the user of the task, and for root.
-fn of_users(recording: &Recording, report: MissReport) -> ExplainedMiss {
+fn of_users(recording: &Recording, task: TaskId, report: MissReport) -> ExplainedMiss {
     let users = &recording.users;
     let missed = recording.metadata.missed_job();
     // Root, if that is not known.
@@ -201,8 +224,22 @@ fn of_users(recording: &Recording, report: MissReport) -> ExplainedMiss {
     let user = user.unwrap_or(0);
     ExplainedMiss {
         user,
+        task,
+        whole: miss_of(recording, &report),
+        own: miss_of(recording, &report.for_user(user, users)),
+    }
+}
+
+fn miss_of(recording: &Recording, report: &MissReport) -> Miss {
+    let it = &report.explanation;
+    let due = recording.metadata.origin_ns + it.deadline.as_ns();
+    Miss {
+        job: it.job.number,
+        due: Instant::from_ns(due),
+        tardiness: it.tardiness(),
+        ended: it.end == End::Finished,
+        cause: report.cause(),
         text: report.text(),
-        own_text: report.for_user(user, users).text(),
     }
 }
 

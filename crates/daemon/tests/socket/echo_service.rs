@@ -42,6 +42,7 @@ impl Service for EchoService {
             Call::Explain(_) => Ok(Answer::Explain(Explained {
                 explanations: vec![peer.user.to_string()],
             })),
+            Call::GetMisses(_) => missing("task"),
             Call::GetStatus(_) => missing("status"),
             Call::EndObservation(_) => missing("observation"),
         }

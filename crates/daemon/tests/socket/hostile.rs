@@ -90,6 +90,7 @@ fn bad(stream: &mut RandomStream) -> Vec<u8> {
                 "Observe",
                 "EndObservation",
                 "Explain",
+                "GetMisses",
             ];
             let method = methods[stream.below(methods.len() as u64) as usize];
             let name = ["task", "reservation", "name", "thread", "count"][stream.below(5) as usize];

@@ -44,7 +44,7 @@ pub enum Target {
 }
 
 /// What is requested for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A reservation.
     Admit,
@@ -55,7 +55,7 @@ pub enum Action {
 }
 
 /// A row of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The name of the task in the file.
     pub task: String,
@@ -72,7 +72,7 @@ pub struct Entry {
 }
 
 /// What to request.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Plan {
     /// In the order of the file; then what ends.
     pub entries: Vec<Entry>,

@@ -1,6 +1,6 @@
 //! What a user learns of the tasks of others: only what they take of the CPUs.
 
-use shiftwork_client::Explain;
+use shiftwork_client::{Explain, GetMisses, Miss};
 use shiftwork_model::{CpuId, JobId, Priority, RecordKind};
 
 use super::*;
@@ -24,6 +24,15 @@ fn explanations(test: &mut TestDaemon, user: u32) -> Vec<String> {
         .unwrap()
     {
         Answer::Explain(explained) => explained.explanations,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn misses(test: &mut TestDaemon, user: u32, task: u32) -> Result<Vec<Miss>, Error> {
+    let count = Some(10);
+    let answer = test.call(user, Call::GetMisses(GetMisses { task, count }))?;
+    match answer {
+        Answer::GetMisses(got) => Ok(got.misses),
         other => panic!("{other:?}"),
     }
 }
@@ -77,6 +86,10 @@ fn cpu_hides_which_task_of_another_user_runs() {
     assert_eq!(running(&mut test, 0), Some(first));
     assert_eq!(running(&mut test, BERT), Some(first));
     assert_eq!(running(&mut test, ANNA), None);
+    // It runs on all the time.
+    test.advance(2_000);
+    let loads: Vec<f64> = test.status(BERT).tasks.iter().map(|it| it.load).collect();
+    assert_eq!(loads, [1.0, 0.0]);
 }
 
 #[test]
@@ -135,6 +148,7 @@ fn explanation_shows_tasks_of_others_as_anonymous_load() {
     ];
     let records = records.map(|(ms, kind)| Record { at: at(ms), kind });
     test.world.borrow_mut().records.extend(records);
+    test.now = at(20);
     // The explainer has a thread of its own.
     let mut waited = 0;
     while explanations(&mut test, 0).is_empty() {
@@ -151,4 +165,28 @@ fn explanation_shows_tasks_of_others_as_anonymous_load() {
     assert!(of_anna[0].contains("task of 1000"), "{}", of_anna[0]);
     assert!(!of_anna[0].contains("task of 1001"), "{}", of_anna[0]);
     assert_eq!(explanations(&mut test, BERT), Vec::<String>::new());
+    let [own, other] = [own, other].map(|job| job.task.index() as u32);
+    let [of_anna] = &misses(&mut test, ANNA, own).unwrap()[..] else {
+        panic!("she has one miss");
+    };
+    assert_eq!(
+        (of_anna.job, of_anna.due, of_anna.tardiness, of_anna.ended),
+        (1, deadline, Span::from_ms(2), true)
+    );
+    assert!(of_anna.cause.contains("(other user)"), "{of_anna:?}");
+    assert_eq!(of_anna.text, explanations(&mut test, ANNA)[0]);
+    let of_root = &misses(&mut test, 0, own).unwrap()[0];
+    assert!(of_root.cause.contains("task of 1001"), "{of_root:?}");
+    assert_eq!(misses(&mut test, BERT, other).unwrap(), []);
+    let refused = misses(&mut test, BERT, own).unwrap_err();
+    assert!(matches!(refused, Error::Forbidden { .. }), "{refused}");
+    let missing = misses(&mut test, 0, 4_711).unwrap_err();
+    assert!(matches!(missing, Error::Missing { .. }), "{missing}");
+    // The next task with its number has none of its misses.
+    test.call(ANNA, Call::Dismiss(Dismiss { task: own }))
+        .unwrap();
+    test.thread(10, ANNA);
+    test.advance(1_000);
+    assert_eq!(test.admit(ANNA, 10).unwrap(), own);
+    assert_eq!(misses(&mut test, ANNA, own).unwrap(), []);
 }

@@ -102,7 +102,7 @@ fn explainer_keeps_recordings_and_reports_failure_to() {
     let mut now = Instant::ZERO;
     let mut given = |explainer: &mut MissExplainer, recording: &Recording| {
         assert!(explainer.is_idle(now));
-        explainer.take(recording.clone(), now);
+        explainer.take(recording.clone(), TaskId::from_index(8), now);
         // It is as if this took a millisecond.
         now += Span::from_ms(1);
         while explainer.began.is_some() {
@@ -142,6 +142,13 @@ fn explainer_keeps_recordings_and_reports_failure_to() {
     const EXPLAINED: usize = 110;
     assert_eq!(explainer.explanations(0, usize::MAX).len(), 100);
     assert!(explainer.explanations(0, 2)[1].contains("cause: overrun of a"));
+    let of = |user, task| explainer.misses(user, TaskId::from_index(task), 1);
+    let newest = &of(0, 8)[0];
+    assert_eq!(
+        (newest.cause.as_str(), newest.ended),
+        ("overrun of a", true)
+    );
+    assert_eq!([of(0, 7), of(4_711, 8)], [vec![], vec![]]);
     std::fs::remove_file(&folder.path).unwrap();
     recording.until += Span::from_ms(10);
     given(&mut explainer, &recording);

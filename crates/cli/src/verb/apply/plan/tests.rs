@@ -25,6 +25,7 @@ fn reserved(task: u32, name: &str, of: (u32, u32), reservation: Reservation) -> 
         tardiness_max: Span::ZERO,
         response_max: Span::ZERO,
         ran: Span::ZERO,
+        load: 0.0,
     }
 }
 
