@@ -112,7 +112,7 @@ pub enum Verb {
     Release(ReleaseArgs),
     /// Show the reservations and their statistics
     Status,
-    /// Show the status repeatedly
+    /// Watch the reserved threads: sort, filter, look into misses
     Top(TopArgs),
     /// Show the recorded scheduling events, or why deadlines were missed
     Record(RecordArgs),

@@ -12,6 +12,7 @@ mod failure;
 mod input;
 pub mod json;
 mod output;
+mod table;
 mod verb;
 
 pub use shiftwork_verbs::catalogue;

@@ -94,7 +94,8 @@ fn status() -> Status {
             name: "control".into(),
             process: 100,
             thread: 101,
-            user: 1000,
+            // No user of a machine where this is tested.
+            user: 7_654_321,
             cgroup: "/user.slice".into(),
             reservation: Reservation {
                 cpus: Some("1-2".into()),
@@ -256,8 +257,8 @@ CPU  running  load   available
 CPUs  reserved  free for one task
 1-2   0.100     0.850
 
-task  name     thread  cost  period  deadline  CPUs  on  jobs  missed  overruns  response  tardiness
-7     control  101     1ms   10ms    10ms      1-2   1   40    1 !     2         10.02 ms  20 us
+PID/TID owner   name    guarantee CPUs budget used jobs missed   response
+100/101 7654321 control hard      1-2  1/10ms  43%   40    1 ! 10.02/10ms
 ";
     assert_eq!(stdout(&shown), expected);
     let json = &lines("status", &daemon.run(&["status", "--json"]))[0];

@@ -130,12 +130,15 @@ pub struct RecordArgs {
 }
 
 /// Options of `top`.
+///
+/// On a terminal the threads are shown until q or Ctrl-C; keys sort and filter them, and show the misses of one; ? lists all
+/// keys. Without a terminal, with --json or with --count the status is printed repeatedly.
 #[derive(Debug, Args)]
 pub struct TopArgs {
     /// Interval between two updates.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
     pub interval: Span,
-    /// Number of updates; default: until Ctrl-C.
+    /// Print the status so many times; default: until Ctrl-C.
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 }

@@ -1,14 +1,24 @@
 //! `shiftwork status`: the reservations and their statistics.
 
+pub mod capacity;
+pub mod columns;
+pub mod cpus;
+mod quantities;
+pub mod users;
+
+use std::io::{self, IsTerminal as _};
+
+use ratatui::crossterm::terminal::size;
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_client::{Cpu, Reservation, Room, State, Status, Task};
+use shiftwork_client::{Cpu, Room, State, Status, Task};
 use shiftwork_model::Span;
 use shiftwork_trace::SCHEMA_VERSION;
 
 use super::daemon_client;
 use crate::failure::{Answer, Failure};
-use crate::output::{Console, columns, plural};
+use crate::output::{Console, plural};
+use crate::table::{Layout, WIDTH, headings, printable};
 
 /// What `status --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -94,11 +104,11 @@ pub fn run(console: &mut Console) -> Result<Answer, Failure> {
 pub fn show(status: &Status, console: &mut Console) -> Result<(), Failure> {
     match console.json {
         true => console.json_line(&StatusOutput::from(status)),
-        false => console.text(&text(status, console.color)),
+        false => console.text(&text(status, console.color, width())),
     }
 }
 
-fn text(status: &Status, color: bool) -> String {
+fn text(status: &Status, color: bool, width: usize) -> String {
     let up = status.now.late_since(status.since);
     let mut text = format!(
         "{} for {}, guarantee {}; {}, {} missed{}\n\n",
@@ -116,118 +126,49 @@ fn text(status: &Status, color: bool) -> String {
         ));
     }
     for problem in &status.problems {
-        text.push_str(&format!("{problem}\n\n"));
+        text.push_str(&format!("{}\n\n", printable(problem)));
     }
-    text.push_str(&columns(&cpus(status)));
+    text.push_str(&cpus::cpus(status, width));
     text.push('\n');
-    text.push_str(&columns(&rooms(status)));
+    text.push_str(&cpus::rooms(status, width));
     if !status.tasks.is_empty() {
         text.push('\n');
-        text.push_str(&columns(&tasks(status, color)));
+        text.push_str(&tasks(status, color, width));
     }
     text
 }
 
-fn headings(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
+/// The threads, in the order of their tasks.
+fn tasks(status: &Status, color: bool, width: usize) -> String {
+    let users = users::Users::of_this_machine();
+    let row = |task: &Task| columns::row(task, &users);
+    let rows: Vec<Vec<String>> = status.tasks.iter().map(row).collect();
+    let shapes = columns::shapes();
+    let layout = Layout::new(&shapes, &rows, width);
+    let mut text = layout.line(&headings(&shapes)) + "\n";
+    for (task, row) in status.tasks.iter().zip(&rows) {
+        let cells = layout.columns().zip(layout.cells(row));
+        let cells: Vec<String> = cells
+            .map(|(column, cell)| match columns::look(column, task) {
+                columns::Look::Alert if color => format!("\x1b[31m{cell}\x1b[0m"),
+                columns::Look::Warning if color => format!("\x1b[33m{cell}\x1b[0m"),
+                _ => cell,
+            })
+            .collect();
+        text.push_str(cells.join(&layout.gap()).trim_end());
+        text.push('\n');
+    }
+    text
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
-}
-
-fn cpus(status: &Status) -> Vec<Vec<String>> {
-    let name = |number: u32| {
-        let mut tasks = status.tasks.iter();
-        let task = tasks.find(|task| task.task == number);
-        task.map_or_else(|| number.to_string(), |task| task.name.clone())
+/// That of the terminal, or else that of tables in files.
+fn width() -> usize {
+    let terminal = match io::stdout().is_terminal() {
+        true => size().ok(),
+        false => None,
     };
-    let row = |cpu: &Cpu| {
-        vec![
-            cpu.cpu.to_string(),
-            match (cpu.online, cpu.running) {
-                (false, _) => "offline".to_owned(),
-                (true, Some(number)) => name(number),
-                (true, None) => "-".to_owned(),
-            },
-            percent(cpu.load),
-            percent(cpu.share),
-        ]
-    };
-    let heading = headings(&["CPU", "running", "load", "available"]);
-    std::iter::once(heading)
-        .chain(status.cpus.iter().map(row))
-        .collect()
-}
-
-fn rooms(status: &Status) -> Vec<Vec<String>> {
-    let row = |room: &Room| {
-        vec![
-            room.cpus.clone(),
-            format!("{:.3}", room.reserved),
-            format!("{:.3}", room.free),
-        ]
-    };
-    let heading = headings(&["CPUs", "reserved", "free for one task"]);
-    std::iter::once(heading)
-        .chain(status.rooms.iter().map(row))
-        .collect()
-}
-
-fn tasks(status: &Status, color: bool) -> Vec<Vec<String>> {
-    let heading = headings(&[
-        "task",
-        "name",
-        "thread",
-        "cost",
-        "period",
-        "deadline",
-        "CPUs",
-        "on",
-        "jobs",
-        "missed",
-        "overruns",
-        "response",
-        "tardiness",
-        "",
-    ]);
-    let row = |task: &Task| {
-        let Reservation {
-            cost,
-            period,
-            deadline,
-            ref cpus,
-            ..
-        } = task.reservation;
-        let missed = match (task.misses, color) {
-            (0, _) => "0".to_owned(),
-            (misses, false) => format!("{misses} !"),
-            (misses, true) => format!("\x1b[31m{misses} !\x1b[0m"),
-        };
-        vec![
-            task.task.to_string(),
-            task.name.clone(),
-            task.thread.to_string(),
-            cost.to_string(),
-            period.to_string(),
-            deadline.unwrap_or(period).to_string(),
-            cpus.clone().unwrap_or_default(),
-            task.cpu
-                .map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
-            task.jobs.to_string(),
-            missed,
-            task.overruns.to_string(),
-            shiftwork_report::span(task.response_max.as_ns()),
-            shiftwork_report::span(task.tardiness_max.as_ns()),
-            match task.state {
-                State::Admitted => String::new(),
-                State::Demoted => "in the background".to_owned(),
-            },
-        ]
-    };
-    std::iter::once(heading)
-        .chain(status.tasks.iter().map(row))
-        .collect()
+    let columns = terminal.map(|(columns, _)| usize::from(columns));
+    columns.filter(|&it| it > 0).unwrap_or(WIDTH)
 }
 
 impl From<&Status> for StatusOutput {

@@ -31,23 +31,44 @@ use fake_scheduler::FakeScheduler;
 pub struct TestDaemon {
     pub folder: TempDir,
     should_stop: Arc<AtomicBool>,
+    is_stuck: Arc<AtomicBool>,
     serving: Option<JoinHandle<()>>,
 }
 
 impl TestDaemon {
     pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let should_stop = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&should_stop);
-        let path = folder.path().to_owned();
+        let mut daemon = Self {
+            folder: tempfile::tempdir().unwrap(),
+            should_stop: Arc::default(),
+            is_stuck: Arc::default(),
+            serving: None,
+        };
+        daemon.restart();
+        daemon
+    }
+
+    /// Starts it again, with the reservations of threads that still exist.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.should_stop.store(false, Ordering::Relaxed);
+        let flags = [&self.should_stop, &self.is_stuck].map(Arc::clone);
+        let path = self.folder.path().to_owned();
         let (ready, is_ready) = channel();
-        let serving = thread::spawn(move || serve(&path, &stop, &ready));
+        self.serving = Some(thread::spawn(move || serve(&path, flags, &ready)));
         is_ready.recv().unwrap();
-        Self {
-            folder,
-            should_stop,
-            serving: Some(serving),
+    }
+
+    /// Ends it: its socket is gone.
+    pub fn stop(&mut self) {
+        self.should_stop.store(true, Ordering::Relaxed);
+        if let Some(serving) = self.serving.take() {
+            let _ = serving.join();
         }
+    }
+
+    /// While it is stuck it keeps its connections and answers nothing.
+    pub fn set_stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Ordering::Relaxed);
     }
 
     pub fn run(&self, args: &[&str]) -> Output {
@@ -93,13 +114,18 @@ impl TestDaemon {
     }
 }
 
-fn serve(folder: &Path, stop: &AtomicBool, ready: &Sender<()>) {
+fn serve(folder: &Path, [stop, is_stuck]: [Arc<AtomicBool>; 2], ready: &Sender<()>) {
     let access = Access {
         mode: 0o600,
         group: None,
     };
     let limits = SocketLimits::default();
-    let mut server = Server::bind(&folder.join("socket"), access, limits).unwrap();
+    // A process that another test starts has the lock of the daemon before for a moment, until it executes its program.
+    let bound = (0..1_000).find_map(|_| {
+        let bound = Server::bind(&folder.join("socket"), access, limits.clone());
+        bound.inspect_err(|_| sleep(Duration::from_millis(5))).ok()
+    });
+    let mut server = bound.unwrap();
     let machine = Machine {
         scheduler: Box::new(FakeScheduler::new(4).unwrap()),
         threads: Box::new(Proc),
@@ -114,18 +140,17 @@ fn serve(folder: &Path, stop: &AtomicBool, ready: &Sender<()>) {
     let (mut daemon, _) = Daemon::start_on(machine, config, state, now()).unwrap();
     ready.send(()).unwrap();
     while !stop.load(Ordering::Relaxed) {
-        daemon.poll(now()).unwrap();
-        server.serve(now(), &mut daemon).unwrap();
+        if !is_stuck.load(Ordering::Relaxed) {
+            daemon.poll(now()).unwrap();
+            server.serve(now(), &mut daemon).unwrap();
+        }
         sleep(Duration::from_millis(1));
     }
 }
 
 impl Drop for TestDaemon {
     fn drop(&mut self) {
-        self.should_stop.store(true, Ordering::Relaxed);
-        if let Some(serving) = self.serving.take() {
-            let _ = serving.join();
-        }
+        self.stop();
     }
 }
 

@@ -57,7 +57,7 @@ fn the_commands_of_the_readme_are_understood() {
             .unwrap();
         let expected = match line.split_whitespace().next() {
             // They need an agent, which they say.
-            Some("exec" | "apply" | "status" | "record") => 3,
+            Some("exec" | "apply" | "status" | "top" | "record") => 3,
             _ if line.contains("misspelt") => 2,
             _ => 0,
         };

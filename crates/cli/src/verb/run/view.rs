@@ -9,6 +9,7 @@ use shiftwork_live::Progress;
 use shiftwork_model::{Instant, JobId, RecordKind, Recorder, Span, TaskSet};
 
 use crate::output::{Console, columns};
+use crate::table::printable;
 
 /// So many tasks fit a terminal beside the rest.
 const TASKS_SHOWN: usize = 20;
@@ -170,11 +171,7 @@ fn table(names: &[String], tally: &Tally, now: Instant, running: &[Option<JobId>
 
 /// A name that cannot disturb the terminal.
 fn safe(name: &str) -> String {
-    let visible = name.chars().map(|char| match char.is_control() {
-        true => '?',
-        false => char,
-    });
-    visible.take(NAME_SHOWN).collect()
+    printable(name).chars().take(NAME_SHOWN).collect()
 }
 
 #[cfg(test)]

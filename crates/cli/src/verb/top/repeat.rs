@@ -1,16 +1,16 @@
-//! `shiftwork top`: shows the status repeatedly.
+//! The status repeatedly: `top` without a terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use shiftwork_model::Span;
 
-use super::daemon_client;
-use super::status::show;
-use super::watch::{catch_interrupts, is_interrupted};
 use crate::args::TopArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
+use crate::verb::daemon_client;
+use crate::verb::status::show;
+use crate::verb::watch::{catch_interrupts, is_interrupted};
 
 /// Maximum delay of the reaction to Ctrl-C.
 const NAP: Span = Span::from_ms(100);
