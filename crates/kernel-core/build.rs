@@ -1,7 +1,9 @@
-//! Compiles the core natively.
+//! Compiles the core natively, and says where its sources are: BPF programs include them.
 
 fn main() {
     println!("cargo::rerun-if-changed=core");
+    let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    println!("cargo::metadata=include={folder}");
     println!("cargo::rerun-if-env-changed=SHIFTWORK_SANITIZE");
     let mut build = cc::Build::new();
     build

@@ -7,7 +7,9 @@ use scx_cargo::BpfBuilder;
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
-    println!("cargo::rerun-if-changed=../kernel-core/core");
+    // In this repository beside this crate; where cargo has fetched both, in a folder with another name.
+    let core = env::var("DEP_SHIFTWORK_KERNEL_CORE_INCLUDE").expect("its build script says so");
+    println!("cargo::rerun-if-changed={core}/core");
     let clang = env::var("BPF_CLANG").unwrap_or_else(|_| "clang".to_owned());
     if Command::new(&clang).arg("--version").output().is_err() {
         println!(
@@ -16,8 +18,12 @@ fn main() {
         );
         return;
     }
-    let built = BpfBuilder::new()
-        .and_then(|mut builder| builder.enable_skel("bpf/main.bpf.c", "bpf").build());
+    let built = BpfBuilder::new().and_then(|mut builder| {
+        builder
+            .add_include_path(&core)
+            .enable_skel("bpf/main.bpf.c", "bpf")
+            .build()
+    });
     if let Err(error) = built {
         println!("cargo::error={error:#}");
     }

@@ -11,8 +11,8 @@
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
 #define SW_GLOBAL
 #include <scx/common.bpf.h>
-#include "../../kernel-core/core/core.h"
-#include "../../kernel-core/core/trigger.h"
+#include "core/core.h"
+#include "core/trigger.h"
 #include "shared.h"
 
 char _license[] SEC("license") = "GPL";

@@ -9,7 +9,7 @@
 #define SW_LIVE_MUTEXES_H
 
 #include "triggers.h"
-#include "../../kernel-core/core/mutex.h"
+#include "core/mutex.h"
 
 struct sw_mutexes mutexes;
 
