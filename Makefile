@@ -7,6 +7,11 @@
 #   make install-c   puts it where compilers find it (PREFIX=/usr/local, LIBDIR, DESTDIR)
 #   make deb         the packages for Debian and Ubuntu, target/deb/*.deb
 #   make wheel       the Python package, target/wheels/*.whl
+#   make release     what is published, for x86-64 and aarch64, into target/dist: static commands, packages, wheels, images, bills
+#                    of materials, checksums (ARCHITECTURES=x86_64); half an hour
+#   make reproducible  makes it twice, in other folders and at another time, and compares; for this machine's architecture
+#                    (AGAINST=FOLDER: once, and compares with the files there)
+#   make supply      licences, versions, sources and known vulnerabilities of what this depends on; installs cargo-deny below target/
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
 #                    tables here, traces and pages in demo/
 #   make test        everything that must hold; shows how far it is
@@ -34,8 +39,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
-.PHONY: setup build install uninstall c install-c deb wheel demo test test-live test-long soak bench papers proofs models \
-  fuzz-core lint man site clean
+.PHONY: setup build install uninstall c install-c deb wheel release reproducible supply demo test test-live test-long soak bench papers \
+  proofs models fuzz-core lint man site clean
 
 setup:
 	@.ci/setup
@@ -65,6 +70,19 @@ deb: build c
 wheel:
 	@.ci/setup --quiet
 	@.ci/wheel
+
+ARCHITECTURES ?= x86_64 aarch64
+
+release:
+	@.ci/setup --quiet portable
+	@.ci/release $(TARGET) $(ARCHITECTURES)
+
+reproducible:
+	@.ci/setup --quiet portable
+	@AGAINST=$(AGAINST) .ci/reproducible $(TARGET) $(if $(AGAINST),$(ARCHITECTURES))
+
+supply:
+	@.ci/supply $(TARGET)
 
 demo: build
 	$(CARGO) build --release --locked -p shiftwork-emulator
