@@ -10,10 +10,7 @@ pub trait Counts: Default + Send {
 
 /// Runs `check` once for each seed of `seeds`, each worker with counts of its own; the sum of these. If one
 /// panics, the others end after the seed that they are at, and this panics as well.
-pub fn over_seeds<C: Counts>(
-    seeds: std::ops::Range<u64>,
-    check: impl Fn(u64, &mut C) + Sync,
-) -> C {
+pub fn over_seeds<C: Counts>(seeds: std::ops::Range<u64>, check: impl Fn(u64, &mut C) + Sync) -> C {
     let workers = match std::env::var_os("SHIFTWORK_LONG") {
         // Other tests run beside this one.
         None => 1,
