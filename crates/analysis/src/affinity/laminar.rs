@@ -1,6 +1,6 @@
 //! Nested affinities: for every node of the tree, the tasks confined to its CPUs must fit there.
 
-use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Share};
+use shiftwork_model::{CPUS_MAX, CpuSet, Share};
 
 use super::{Crowd, Group, Groups};
 use crate::exact::{fit, units_of};
@@ -17,14 +17,12 @@ pub(super) fn parents<'a>(
     // set lies inside it with all its CPUs; if the new set overlaps, its CPUs differ.
     let mut innermost: Vec<Option<usize>> = vec![None; CPUS_MAX];
     let parent = |(place, set): (usize, &CpuSet)| {
-        let around = |cpu: CpuId| innermost[cpu.index()];
-        let parent = set.lowest().and_then(around);
-        if set.iter().any(|cpu| around(cpu) != parent) {
-            return Err(place);
+        let parent = set.lowest().and_then(|cpu| innermost[cpu.index()]);
+        let mut around = set.iter().map(|cpu| innermost[cpu.index()].replace(place));
+        match around.all(|around| around == parent) {
+            true => Ok(parent),
+            false => Err(place),
         }
-        set.iter()
-            .for_each(|cpu| innermost[cpu.index()] = Some(place));
-        Ok(parent)
     };
     sets.enumerate().map(parent).collect()
 }

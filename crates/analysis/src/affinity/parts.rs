@@ -91,45 +91,60 @@ pub(crate) fn distinct<'a>(
 }
 
 /// Distinct affinities, in the order in which they came.
-#[derive(Default)]
 struct Masks<'a> {
     distinct: Vec<&'a CpuSet>,
-    /// By a hash of the lowest CPUs: the places of those that have it.
-    buckets: Vec<Vec<usize>>,
+    /// By a hash of the lowest CPUs: 1 and the place of the last that has it; 0: none.
+    newest: [usize; BUCKETS],
+    /// By place: the one before it with the same hash, likewise.
+    older: Vec<usize>,
     last: usize,
+}
+
+const BUCKETS: usize = 128;
+
+impl Default for Masks<'_> {
+    fn default() -> Self {
+        Self {
+            distinct: Vec::new(),
+            newest: [0; BUCKETS],
+            older: Vec::new(),
+            last: 0,
+        }
+    }
 }
 
 impl<'a> Masks<'a> {
     fn place(&mut self, cpus: &'a CpuSet) -> usize {
+        // Most that differ do so in the first word, and comparing all of them takes a call.
+        let is = |place: usize| {
+            let known = self.distinct.get(place);
+            known.is_some_and(|&known| known.words()[0] == cpus.words()[0] && known == cpus)
+        };
         // Neighbours usually have the same.
-        if self
-            .distinct
-            .get(self.last)
-            .is_some_and(|&last| last == cpus)
-        {
+        if is(self.last) {
             return self.last;
         }
         let bucket = bucket(cpus);
-        if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, Vec::new());
+        let mut next = self.newest[bucket];
+        while next > 0 && !is(next - 1) {
+            next = self.older[next - 1];
         }
-        let known = self.buckets[bucket].iter();
-        let place = known.copied().find(|&place| self.distinct[place] == cpus);
-        self.last = place.unwrap_or_else(|| {
+        self.last = next.checked_sub(1).unwrap_or_else(|| {
             self.distinct.push(cpus);
-            self.buckets[bucket].push(self.distinct.len() - 1);
+            self.older.push(self.newest[bucket]);
+            self.newest[bucket] = self.distinct.len();
             self.distinct.len() - 1
         });
         self.last
     }
 }
 
-/// A number below 128 that hangs on the CPUs of the first word that has any.
+/// A number below [`BUCKETS`] that hangs on the CPUs of the first word that has any.
 fn bucket(cpus: &CpuSet) -> usize {
     let mut words = cpus.words().iter().zip(0..);
     let (word, index) = words.find(|(word, _)| **word > 0).unwrap_or((&0, 0));
     // Fibonacci hashing: the upper bits of a product with 2^64 / phi.
-    ((word ^ index).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize
+    ((word ^ index).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.ilog2())) as usize
 }
 
 /// The representative of a CPU's part; paths are halved on the way.
