@@ -60,6 +60,26 @@ fn every_way_out_restores_terminal() {
 }
 
 #[test]
+fn terminal_that_hangs_up_ends_it() {
+    let (daemon, _sleepers) = daemon();
+    // With SIGHUP, and without one, as of a process that is not in the foreground or ignores it.
+    for ignores in [false, true] {
+        let mut command = top(&daemon);
+        if ignores {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "trap '' HUP; \"$@\"; exit $?", "sh"]);
+            shell.arg(command.get_program()).args(command.get_args());
+            shell.env("SHIFTWORK_SOCKET", daemon.folder.path().join("socket"));
+            command = shell;
+        }
+        let terminal = Terminal::start(&command);
+        terminal.wait_for("control");
+        let ended = terminal.hang_up();
+        assert_ne!(ended.code(), Some(101), "a panic, {ignores}");
+    }
+}
+
+#[test]
 fn keys_filter_open_and_page_while_answers_come() {
     let (daemon, _sleepers) = daemon();
     let mut terminal = Terminal::start(&top(&daemon));

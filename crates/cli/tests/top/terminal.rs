@@ -5,10 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{sleep, spawn};
+use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -26,12 +28,16 @@ pub struct Terminal {
     screen: Arc<Mutex<Screen>>,
     child: Child,
     modes: LocalModes,
+    /// What reads from the controller, until it is to end.
+    reader: Option<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
 }
 
 impl Terminal {
     /// Starts the program with this terminal as its controlling one, 80 columns wide and 24 rows high.
     pub fn start(command: &Command) -> Self {
-        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let controller =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let name = ptsname(&controller, Vec::new()).unwrap();
@@ -55,6 +61,13 @@ impl Terminal {
             };
         }
         let side = || program_side.try_clone().unwrap();
+        let controller = File::from(controller);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let reader = spawn({
+            let (output, screen) = (controller.try_clone().unwrap(), Arc::clone(&screen));
+            let is_over = Arc::clone(&is_over);
+            move || follow(output, &screen, &is_over)
+        });
         let mut terminal = Self {
             modes: tcgetattr(&program_side).unwrap().local_modes,
             child: in_session
@@ -64,19 +77,13 @@ impl Terminal {
                 .env("TERM", "xterm-256color")
                 .spawn()
                 .unwrap(),
-            controller: File::from(controller),
+            controller,
             program_side,
             screen,
+            reader: Some(reader),
+            is_over,
         };
         terminal.resize(80, 24);
-        let mut output = terminal.controller.try_clone().unwrap();
-        let screen = Arc::clone(&terminal.screen);
-        spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(length @ 1..) = output.read(&mut bytes) {
-                screen.lock().unwrap().write(&bytes[..length]);
-            }
-        });
         terminal
     }
 
@@ -121,23 +128,60 @@ impl Terminal {
         !modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
     }
 
+    /// Closes it, as a window or a connection does that ends, and waits for the end.
+    pub fn hang_up(mut self) -> ExitStatus {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.reader.take().unwrap().join().unwrap();
+        let nothing = || {
+            File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/null")
+                .unwrap()
+        };
+        self.controller = nothing();
+        self.program_side = nothing().into();
+        ended(&mut self.child)
+    }
+
     /// Waits for the end; the terminal must be as it was before.
     pub fn end(mut self) -> ExitStatus {
-        let mut waited = Duration::ZERO;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(waited < PATIENCE, "it does not end");
-            sleep(NAP);
-            waited += NAP;
-        };
+        let status = ended(&mut self.child);
         self.wait("screen as before", |screen| {
             !screen.is_alternate && screen.has_cursor
         });
         let modes = tcgetattr(&self.program_side).unwrap().local_modes;
         assert_eq!(modes, self.modes);
         status
+    }
+}
+
+/// Shows what comes, until it is over or the program side is closed.
+fn follow(mut output: File, screen: &Mutex<Screen>, is_over: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    let nap = Timespec::try_from(NAP).unwrap();
+    while !is_over.load(Ordering::Relaxed) {
+        let mut fds = [PollFd::new(&output, PollFlags::IN)];
+        if poll(&mut fds, Some(&nap)).unwrap() == 0 {
+            continue;
+        }
+        match output.read(&mut bytes) {
+            Ok(length @ 1..) => screen.lock().unwrap().write(&bytes[..length]),
+            _ => break,
+        }
+    }
+}
+
+/// Waits for the end.
+fn ended(child: &mut Child) -> ExitStatus {
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(waited < PATIENCE, "it does not end");
+        sleep(NAP);
+        waited += NAP;
     }
 }
 
