@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ordinary work: everything that is not managed, and what excess.h adds. It runs where no managed task is assigned: from a
- * queue of the CPU's own if it is pinned there, otherwise from one that all CPUs share.
+ * Ordinary work: everything that is not managed, and what excess.h adds. It runs where no managed task is assigned: at
+ * once where a CPU idles (ordinary.h), or from a queue of the CPU's own if it is pinned there, otherwise from one that all CPUs share.
  *
  * On a CPU that managed tasks keep busy it waits. After SW_STARVATION_LIMIT the CPU leaves the core's set for
  * as long as the reserve says, or until nothing waits any more.

@@ -48,27 +48,28 @@ fn size() -> (u64, Effort) {
     }
 }
 
-/// The seeds `0..count`, unless the environment names others.
-fn seeds(count: u64) -> Range<u64> {
-    let Ok(named) = std::env::var("SHIFTWORK_SEEDS") else {
-        return 0..count;
-    };
+/// The seeds that the environment names.
+fn named_seeds() -> Option<Range<u64>> {
+    let named = std::env::var("SHIFTWORK_SEEDS").ok()?;
     let bounds = named.split_once("..");
     let bounds = bounds.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    bounds.unwrap_or_else(|| panic!("SHIFTWORK_SEEDS is {named:?}; wanted: FROM..TO"))
+    let seeds = bounds.filter(|seeds: &Range<u64>| !seeds.is_empty());
+    Some(seeds.unwrap_or_else(|| panic!("SHIFTWORK_SEEDS is {named:?}; wanted: FROM..TO")))
 }
 
 #[test]
 fn no_claim_is_refuted() {
     let (systems, effort) = size();
-    let seeds = seeds(systems);
-    let systems = seeds.end - seeds.start;
-    let tally: Tally = over_seeds(seeds, |seed, tally| {
+    let tally: Tally = over_seeds(named_seeds().unwrap_or(0..systems), |seed, tally| {
         if let Err(refuted) = challenge(seed, effort, tally) {
             panic!("seed {seed}: {refuted}");
         }
     });
     println!("{tally:#?}");
+    // A few seeds need not have something of everything.
+    if named_seeds().is_some() {
+        return;
+    }
     for claim in CLAIMS {
         let made = tally.claims_of(claim.name);
         assert!(made as u64 > systems / 100, "{}: {made} claims", claim.name);
@@ -80,13 +81,16 @@ fn no_claim_is_refuted() {
 
 #[test]
 fn every_refusal_is_justified() {
-    let seeds = seeds(match std::env::var_os("SHIFTWORK_LONG") {
+    let systems = match std::env::var_os("SHIFTWORK_LONG") {
         None => 300,
         Some(_) => 100_000,
-    });
-    let systems = seeds.end - seeds.start;
+    };
+    let seeds = named_seeds().unwrap_or(0..systems);
     let seen: refusals::Seen = over_seeds(seeds, refusals::check);
     println!("{seen:?}");
+    if named_seeds().is_some() {
+        return;
+    }
     let refusals::Seen {
         alone: _,
         crowds,

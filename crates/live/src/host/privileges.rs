@@ -1,6 +1,6 @@
 //! Capabilities and limits of this process.
 
-use std::io;
+use std::{io, thread};
 
 use super::{Obstacle, System};
 use crate::sys::thread::{Class, set_class};
@@ -93,14 +93,14 @@ pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
 }
 
 /// The obstacle of a process to which the kernel refuses real-time priorities although it has the privilege; tried by a
-/// thread that ends at once. `None` of a simulated machine.
+/// thread that ends at once. `None` if that could not be tried, and of a simulated machine.
 pub fn refused_rtprio(system: &System) -> Option<Obstacle> {
     const LEAST: u8 = 1;
     if system.is_simulated() || insufficient_rtprio(system, LEAST).is_some() {
         return None;
     }
-    let tried = std::thread::spawn(|| set_class(None, Class::Fifo(LEAST)));
-    let error = tried.join().ok()?.err()?;
+    let tried = thread::Builder::new().spawn(|| set_class(None, Class::Fifo(LEAST)));
+    let error = tried.ok()?.join().ok()?.err()?;
     Some(no_share(system, &error))
 }
 
