@@ -15,28 +15,47 @@ pub struct Bound {
     pub cpus: CpuSet,
 }
 
+/// What is known when a task is looked at.
+pub(super) struct Known<'a> {
+    /// Where the task is among all.
+    pub(super) place: usize,
+    /// By task: its response, or its deadline where that is not known.
+    pub(super) tasks: &'a [Interferer],
+    /// The places of the tasks at least as urgent, the task itself among them.
+    pub(super) urgent: &'a [usize],
+}
+
 /// The most urgent first, so that what delays a task is known better than its deadline. `response` is asked for
-/// a bound on the response time of the task at a place, something above its deadline if there is none, and given
-/// what is known; `None` when out of steps.
+/// a bound on the response time of a task, something above its deadline if there is none; `None` when out of steps.
 pub(super) fn by_priority(
     tasks: &[Bound],
     supply: Share,
-    mut response: impl FnMut(usize, &[Interferer]) -> Option<u64>,
+    mut response: impl FnMut(Known<'_>) -> Option<u64>,
 ) -> Outcome<NotShown, Vec<Span>> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|&place| tasks[place].ranked.priority);
+    let priority = |&place: &usize| tasks[place].ranked.priority;
+    order.sort_by_key(priority);
     let mut known = match until_deadlines(tasks, supply) {
         Ok(known) => known,
         Err(unshown) => return Outcome::Fail(unshown),
     };
-    for place in order {
-        match response(place, &known) {
-            None => return Outcome::StepLimit,
-            Some(response) if response > known[place].response => {
-                return Outcome::Fail(NotShown { place });
+    let mut end = 0;
+    for alike in order.chunk_by(|one, next| priority(one) == priority(next)) {
+        end += alike.len();
+        for &place in alike {
+            let so_far = Known {
+                place,
+                tasks: &known,
+                urgent: &order[..end],
+            };
+            match response(so_far) {
+                None => return Outcome::StepLimit,
+                Some(response) if response > known[place].response => {
+                    return Outcome::Fail(NotShown { place });
+                }
+                // From now on it interferes with the less urgent for no longer than this.
+                Some(response) => known[place].response = response,
             }
-            // From now on it interferes with the less urgent for no longer than this.
-            Some(response) => known[place].response = response,
         }
     }
     let bounds = known.iter().map(|task| Span::from_ns(task.response));
@@ -48,12 +67,20 @@ pub(super) fn by_priority(
 pub(super) fn in_time(
     tasks: &[Bound],
     place: usize,
-    response: impl FnOnce(usize, &[Interferer]) -> Option<u64>,
+    response: impl FnOnce(Known<'_>) -> Option<u64>,
 ) -> Option<bool> {
-    match until_deadlines(tasks, whole()) {
-        Ok(known) => Some(response(place, &known)? <= known[place].response),
-        Err(_) => Some(false),
-    }
+    let Ok(known) = until_deadlines(tasks, whole()) else {
+        return Some(false);
+    };
+    let priority = |other: usize| tasks[other].ranked.priority;
+    let urgent = (0..tasks.len()).filter(|&other| priority(other) <= priority(place));
+    let urgent: Vec<usize> = urgent.collect();
+    let so_far = Known {
+        place,
+        tasks: &known,
+        urgent: &urgent,
+    };
+    Some(response(so_far)? <= known[place].response)
 }
 
 /// What is known before any response time is.

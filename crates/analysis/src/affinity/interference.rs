@@ -2,15 +2,16 @@
 
 use shiftwork_model::{Share, Span};
 
+use super::divisor::Divisor;
 use crate::uniprocessor::time_for;
 use crate::{Sporadic, Steps};
 
 /// A task of which every job finishes within `response`. In nanoseconds, at most [`Span::MAX`], so
-/// that sums of two need no more than 64 bits; division of more is several times slower.
+/// that sums of two are below 2^63.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interferer {
     pub(super) cost: u64,
-    pub(super) period: u64,
+    pub(super) period: Divisor,
     pub(super) response: u64,
 }
 
@@ -28,9 +29,9 @@ impl Interferer {
         let cost = u64::try_from(time_for(task.cost.as_ns().into(), supply)?).ok()?;
         let (period, response) = (task.period.as_ns(), task.deadline.as_ns());
         let in_order = 0 < cost && cost <= response && response <= period;
-        (in_order && task.period <= Span::MAX).then_some(Self {
+        (in_order && task.period <= Span::MAX).then(|| Self {
             cost,
-            period,
+            period: Divisor::new(period),
             response,
         })
     }
@@ -43,7 +44,7 @@ impl Interferer {
     /// The same, and for how much longer an interval it grows as fast as the interval.
     const fn work_and_rise(&self, length: u64) -> (u64, u64) {
         let reach = length + (self.response - self.cost);
-        let (jobs, rest) = (reach / self.period, reach % self.period);
+        let (jobs, rest) = self.period.divide(reach);
         let carried_out = if rest < self.cost { rest } else { self.cost };
         (jobs * self.cost + carried_out, self.cost - carried_out)
     }
@@ -51,7 +52,7 @@ impl Interferer {
     /// The most that its jobs with deadlines up to `until` run from 0 on, if one of its deadlines is
     /// there. `slack` before its deadline at the latest, each of its jobs is done.
     pub(super) fn work_due(&self, until: u64, slack: u64) -> u64 {
-        let (jobs, rest) = (until / self.period, until % self.period);
+        let (jobs, rest) = self.period.divide(until);
         jobs * self.cost + self.cost.min(rest.saturating_sub(slack))
     }
 }
@@ -85,13 +86,9 @@ pub(super) fn response_among(
         if holds(cost, response, &works, cpus) {
             break;
         }
-        works.sort_unstable();
-        let next = u128::from(cost) + least_delay(&works, cpus);
-        rises.sort_unstable();
-        let together = rises
-            .len()
-            .checked_sub(cpus)
-            .map_or(0, |place| rises[place]);
+        let next = u128::from(cost) + least_delay(&mut works, cpus);
+        let place = rises.len().checked_sub(cpus);
+        let together = place.map_or(0, |place| *rises.select_nth_unstable(place).1);
         let next = next.max(u128::from(response) + u128::from(together) + 1);
         response = u64::try_from(next).unwrap_or(u64::MAX);
     }
@@ -105,21 +102,26 @@ fn holds(cost: u64, response: u64, works: &[u64], cpus: usize) -> bool {
     u128::from(cost) + delay / cpus.max(1) as u128 <= u128::from(response)
 }
 
-/// The least x with floor(sum of min(W_i, x + 1) / cpus) <= x, for ascending W_i: where at least as
-/// many tasks as CPUs have work left, delay goes on.
-fn least_delay(works: &[u64], cpus: usize) -> u128 {
-    // y = x + 1 is the least with sum of min(W_i, y) < cpus y. Between two neighbours of the W_i
-    // the sum is linear: those below are counted whole, `above` others by y.
-    let mut below_sum = 0;
-    let mut floor = 0;
-    for (below, &work) in works.iter().enumerate() {
+/// The least x with floor(sum of min(W_i, x + 1) / cpus) <= x: where at least as many tasks as CPUs have work left,
+/// delay goes on. Leaves the W_i in another order.
+fn least_delay(works: &mut [u64], cpus: usize) -> u128 {
+    // y = x + 1 is the least with sum of min(W_i, y) < cpus y. It is above all but the cpus - 1 greatest of the W_i, and
+    // only these have to be in order.
+    let (mut below_sum, mut floor, mut rest) = (0u128, 0u128, &mut works[..]);
+    if let Some(place) = rest.len().checked_sub(cpus) {
+        let (less, &mut middle, greater) = rest.select_nth_unstable(place);
+        below_sum = less.iter().map(|&work| u128::from(work)).sum::<u128>() + u128::from(middle);
+        floor = middle.into();
+        rest = greater;
+    }
+    rest.sort_unstable();
+    // Between two neighbours of the W_i the sum is linear: those below are counted whole, `above` others by y.
+    for (below, &work) in rest.iter().enumerate() {
         let work = u128::from(work);
-        let above = works.len() - below;
-        if above < cpus {
-            let y = (below_sum / (cpus - above) as u128 + 1).max(floor + 1);
-            if y <= work {
-                return y - 1;
-            }
+        let above = rest.len() - below;
+        let y = (below_sum / (cpus - above) as u128 + 1).max(floor + 1);
+        if y <= work {
+            return y - 1;
         }
         below_sum += work;
         floor = work;
@@ -134,14 +136,14 @@ mod tests {
 
     /// The first job runs as late as its response allows, the others as soon as they come: the most
     /// that a window can catch, wherever it begins.
-    fn most_work(task: &Interferer, length: u64) -> u64 {
+    fn most_work(task: &Interferer, period: u64, length: u64) -> u64 {
         let runs = |at: u64| {
             let late = task.response - task.cost <= at && at < task.response;
-            let soon = at >= task.period && at % task.period < task.cost;
+            let soon = at >= period && at % period < task.cost;
             late || soon
         };
         let in_window = |start: u64| (start..start + length).filter(|&at| runs(at)).count() as u64;
-        (0..3 * task.period).map(in_window).max().unwrap()
+        (0..3 * period).map(in_window).max().unwrap()
     }
 
     #[test]
@@ -152,11 +154,11 @@ mod tests {
             let cost = 1 + stream.below(period);
             let task = Interferer {
                 cost,
-                period,
+                period: Divisor::new(period),
                 response: cost + stream.below(period - cost + 1),
             };
             for length in cost..40 {
-                let expected = most_work(&task, length);
+                let expected = most_work(&task, period, length);
                 assert_eq!(
                     task.work_in(length),
                     expected,
@@ -176,7 +178,7 @@ mod tests {
             let slack = stream.below(period - cost + 1);
             let task = Interferer {
                 cost,
-                period,
+                period: Divisor::new(period),
                 response: period,
             };
             for until in 0..40 {
@@ -203,13 +205,12 @@ mod tests {
             let mut stream = RandomStream::new(seed, 35, 0);
             let cpus = 1 + stream.below(4) as usize;
             let mut works: Vec<u64> = (0..stream.below(7)).map(|_| stream.below(12)).collect();
-            works.sort_unstable();
             let holds = |&x: &u128| {
                 let delay: u128 = works.iter().map(|&work| (x + 1).min(work.into())).sum();
                 delay / cpus as u128 <= x
             };
             let expected = (0..).find(holds);
-            let found = least_delay(&works, cpus);
+            let found = least_delay(&mut works, cpus);
             assert_eq!(Some(found), expected, "seed {seed}: {works:?} on {cpus}");
         }
     }

@@ -7,6 +7,7 @@
 
 mod any_affinities;
 mod by_priority;
+mod divisor;
 mod family;
 mod feasibility;
 pub mod flow;

@@ -3,8 +3,8 @@
 use shiftwork_model::{Share, Span};
 
 use super::subsets::Ground;
-use crate::affinity::by_priority::{Bound, by_priority, in_time};
-use crate::affinity::interference::{Capped, Interferer, response_among};
+use crate::affinity::by_priority::{Bound, Known, by_priority, in_time};
+use crate::affinity::interference::{Capped, response_among};
 use crate::{NotShown, Outcome, Steps};
 
 /// As [`reduction_fp`], without the bounds.
@@ -45,8 +45,8 @@ pub fn reduction_fp(
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
     let mut searched = |search: Search| {
-        by_priority(tasks, supply, |place, known| {
-            response(tasks, place, known, search, steps)
+        by_priority(tasks, supply, |known| {
+            response(tasks, &known, search, steps)
         })
     };
     match searched(Search::AllCpus) {
@@ -58,8 +58,8 @@ pub fn reduction_fp(
 /// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
 /// `None` when out of steps.
 pub(crate) fn reduction_in_time(tasks: &[Bound], place: usize, steps: &mut Steps) -> Option<bool> {
-    in_time(tasks, place, |place, known| {
-        response(tasks, place, known, Search::Subsets, steps)
+    in_time(tasks, place, |known| {
+        response(tasks, &known, Search::Subsets, steps)
     })
 }
 
@@ -70,30 +70,23 @@ enum Search {
 }
 
 /// A bound on the response time, something above the deadline if there is none.
-fn response(
-    tasks: &[Bound],
-    place: usize,
-    known: &[Interferer],
-    search: Search,
-    steps: &mut Steps,
-) -> Option<u64> {
-    let (own, cpus) = (&known[place], &tasks[place].cpus);
+fn response(tasks: &[Bound], known: &Known<'_>, search: Search, steps: &mut Steps) -> Option<u64> {
+    let (own, cpus) = (&known.tasks[known.place], &tasks[known.place].cpus);
     let capped = |other: usize| Capped {
-        task: known[other],
+        task: known.tasks[other],
         most: u64::MAX,
     };
-    let urgent = tasks.iter().enumerate().filter(|&(other, task)| {
-        other != place
-            && task.ranked.priority <= tasks[place].ranked.priority
-            && task.cpus.intersects(cpus)
-    });
+    let urgent = known.urgent.iter().copied();
+    let urgent = urgent.filter(|&other| other != known.place && tasks[other].cpus.intersects(cpus));
     steps.take(tasks.len())?;
     if search == Search::AllCpus {
-        let others: Vec<Capped> = urgent.map(|(other, _)| capped(other)).collect();
+        let mut others = Vec::with_capacity(known.urgent.len());
+        others.extend(urgent.map(capped));
         return response_among(own.cost, own.response, &others, cpus.len(), steps);
     }
-    let ground = Ground::new(cpus, urgent.map(|(other, task)| (other, &task.cpus)), steps)?;
-    let weight = |other: usize| known[other].work_in(own.response).min(own.response);
+    let masks = urgent.map(|other| (other, &tasks[other].cpus));
+    let ground = Ground::new(cpus, masks, steps)?;
+    let weight = |other: usize| known.tasks[other].work_in(own.response).min(own.response);
     ground.least(own.response, weight, |cpus, others, limit| {
         let others: Vec<Capped> = others.iter().map(|&other| capped(other)).collect();
         response_among(own.cost, limit, &others, cpus, steps)

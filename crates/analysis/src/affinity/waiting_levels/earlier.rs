@@ -45,7 +45,7 @@ pub(super) struct Earlier<'a> {
 impl Delaying {
     /// What its jobs that are released and due in so long a window execute.
     fn work_inside(&self, length: u64) -> u64 {
-        let jobs = |rest: u64| rest / self.task.period + 1;
+        let jobs = |rest: u64| self.task.period.divide(rest).0 + 1;
         let jobs = length.checked_sub(self.deadline).map_or(0, jobs);
         jobs.saturating_mul(self.task.cost)
     }
@@ -143,16 +143,11 @@ impl<'a> Earlier<'a> {
         }
         // They hold for the most that any choice of tasks adds to each cut.
         works.more.sort_by_key(|&(more, _)| Reverse(more));
-        let mut counts = vec![false; self.tasks.len()];
-        let waited = self.prices.bound_of(|whole| {
-            whole.iter().for_each(|&place| counts[place] = true);
-            let mut sum: u128 = whole
-                .iter()
-                .map(|&place| u128::from(works.least[place]))
-                .sum();
-            let counted = works.more.iter().filter(|(_, place)| counts[*place]);
+        let waited = self.prices.bound_of(|counts| {
+            let least = works.least.iter().zip(counts);
+            let mut sum: u128 = least.map(|(work, counts)| u128::from(work & counts)).sum();
+            let counted = works.more.iter().filter(|(_, place)| counts[*place] > 0);
             self.carry_in(counted, |(more, _)| sum += u128::from(more));
-            whole.iter().for_each(|&place| counts[place] = false);
             i128::try_from(sum).ok()
         });
         Some(waited.is_some_and(|waited| waited <= u128::from(spare)))

@@ -4,7 +4,7 @@ use shiftwork_model::{Share, Span};
 
 use super::earlier::{Delaying, Earlier};
 use super::levels::{Affinities, Program};
-use super::window::Waiter;
+use super::window::{Others, Waiter};
 use crate::affinity::interference::{Capped, Interferer};
 use crate::{NotShown, Outcome, Placed, Steps};
 
@@ -49,8 +49,11 @@ pub fn waiting_levels_edf(
     let mut growing = Growing {
         waiters: of.iter().map(|program| Waiter::new(program)).collect(),
         programs: of,
+        others: Others::default(),
         deadlines: known.iter().map(|task| task.response).collect(),
         known,
+        grown: Vec::new(),
+        shown: vec![None; tasks.len()],
     };
     match growing.run(steps) {
         None => Outcome::StepLimit,
@@ -69,8 +72,22 @@ pub fn waiting_levels_edf(
 struct Growing<'a> {
     programs: Vec<&'a Program>,
     waiters: Vec<Waiter<'a>>,
+    others: Others,
     known: Vec<Interferer>,
     deadlines: Vec<u64>,
+    /// The tasks that have grown, one after the other, and their responses before.
+    grown: Vec<(usize, u64)>,
+    /// By task, what its response was shown by last, and the length of `grown` then; `None` if it is not shown.
+    shown: Vec<Option<(Shown, usize)>>,
+}
+
+/// How a response is shown to be a bound if those of the others are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// By the window that begins at the release.
+    FromRelease,
+    /// By windows that begin earlier.
+    Earlier,
 }
 
 impl Growing<'_> {
@@ -83,36 +100,68 @@ impl Growing<'_> {
         let mut order: Vec<usize> = (0..self.known.len()).collect();
         order.sort_by_key(|&place| self.deadlines[place]);
         loop {
-            let mut has_grown = false;
+            let before = self.grown.len();
             for &place in &order {
-                let response = self.response(place, steps)?;
-                if response > self.deadlines[place] {
-                    return Some(Some(NotShown { place }));
+                if self.holds_still(place, steps)? {
+                    continue;
                 }
-                has_grown |= response > self.known[place].response;
-                self.known[place].response = response;
+                let Some((response, shown)) = self.response(place, steps)? else {
+                    return Some(Some(NotShown { place }));
+                };
+                self.shown[place] = Some((shown, self.grown.len()));
+                if response > self.known[place].response {
+                    self.grown.push((place, self.known[place].response));
+                    self.known[place].response = response;
+                }
             }
-            if !has_grown {
+            if self.grown.len() == before {
                 return Some(None);
             }
         }
     }
 
-    fn response(&mut self, place: usize, steps: &mut Steps) -> Option<u64> {
-        let (known, deadlines) = (&self.known, &self.deadlines);
-        let capped = |other: usize| {
-            let task = known[other];
-            let slack = deadlines[other] - task.response;
-            Some(Capped {
-                task,
-                most: task.work_due(deadlines[place], slack),
-            })
+    /// Whether the response of a task is a bound still, as no other that has grown since it was shown executes more in its
+    /// window. `None` when out of steps.
+    fn holds_still(&self, place: usize, steps: &mut Steps) -> Option<bool> {
+        let Some((shown, known)) = self.shown[place] else {
+            return Some(false);
         };
-        let limits = (known[place].response, deadlines[place]);
-        let own = (place, known[place].cost);
-        let response = self.waiters[place].response(own, limits, capped, steps)?;
-        if response <= deadlines[place] {
-            return Some(response);
+        let mut grown = self.grown[known..].iter();
+        if shown == Shown::Earlier {
+            return Some(grown.all(|&(other, _)| other == place));
+        }
+        let length = self.known[place].response;
+        let work = |other: usize, response: u64| {
+            let task = Interferer {
+                response,
+                ..self.known[other]
+            };
+            let capped = capped(task, self.deadlines[other], self.deadlines[place]);
+            capped.task.work_in(length).min(capped.most)
+        };
+        for &(other, before) in grown.filter(|&&(other, _)| other != place) {
+            steps.take(1)?;
+            if work(other, before) < work(other, self.known[other].response) {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
+    /// A bound on the response of a task, and what shows it; `None` within if none is.
+    fn response(&mut self, place: usize, steps: &mut Steps) -> Option<Option<(u64, Shown)>> {
+        let (known, deadlines) = (&self.known, &self.deadlines);
+        let (own, deadline) = (known[place], deadlines[place]);
+        let capped = |other: usize| capped(known[other], deadlines[other], deadline);
+        let response = self.waiters[place].response(
+            &mut self.others,
+            (place, own.cost),
+            (own.response, deadline),
+            capped,
+            steps,
+        )?;
+        if response <= deadline {
+            return Some(Some((response, Shown::FromRelease)));
         }
         let delaying = |other: usize| Delaying {
             task: known[other],
@@ -122,10 +171,14 @@ impl Growing<'_> {
             Some(mut earlier) => earlier.is_in_time(steps)?,
             None => false,
         };
-        Some(if is_in_time {
-            deadlines[place]
-        } else {
-            response
-        })
+        Some(is_in_time.then_some((deadline, Shown::Earlier)))
+    }
+}
+
+/// What a task with this deadline can do to jobs that are due `within` so long.
+fn capped(task: Interferer, deadline: u64, within: u64) -> Capped {
+    Capped {
+        task,
+        most: task.work_due(within, deadline - task.response),
     }
 }

@@ -3,9 +3,9 @@
 use shiftwork_model::{Share, Span};
 
 use super::levels::{Affinities, Program};
-use super::window::Waiter;
-use crate::affinity::by_priority::{Bound, by_priority, in_time};
-use crate::affinity::interference::{Capped, Interferer};
+use super::window::{Others, Waiter};
+use crate::affinity::by_priority::{Bound, Known, by_priority, in_time};
+use crate::affinity::interference::Capped;
 use crate::{NotShown, Outcome, Steps};
 
 /// Whether every task is shown to meet its deadlines under strong fixed priorities, with bounds on response times in
@@ -33,8 +33,10 @@ pub fn waiting_levels_fp(
     let programs: Vec<Program> = (0..family.len())
         .map(|place| family.program(place))
         .collect();
-    by_priority(tasks, supply, |place, known| {
-        response(tasks, place, known, &programs[family.of(place)], steps)
+    let mut others = Others::default();
+    by_priority(tasks, supply, |known| {
+        let program = &programs[family.of(known.place)];
+        response(tasks, &known, program, &mut others, steps)
     })
 }
 
@@ -47,25 +49,27 @@ pub(crate) fn waiting_levels_in_time(
 ) -> Option<bool> {
     let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
     let program = family.program(family.of(place));
-    in_time(tasks, place, |place, known| {
-        response(tasks, place, known, &program, steps)
+    in_time(tasks, place, |known| {
+        response(tasks, &known, &program, &mut Others::default(), steps)
     })
 }
 
 fn response(
     tasks: &[Bound],
-    place: usize,
-    known: &[Interferer],
+    known: &Known<'_>,
     program: &Program,
+    others: &mut Others,
     steps: &mut Steps,
 ) -> Option<u64> {
-    let own = &known[place];
-    let capped = |other: usize| {
-        let is_urgent = tasks[other].ranked.priority <= tasks[place].ranked.priority;
-        is_urgent.then_some(Capped {
-            task: known[other],
-            most: u64::MAX,
-        })
+    let (place, own) = (known.place, &known.tasks[known.place]);
+    let priority = |place: usize| tasks[place].ranked.priority;
+    let capped = |other: usize| Capped {
+        task: known.tasks[other],
+        most: match priority(other) <= priority(place) {
+            true => u64::MAX,
+            false => 0,
+        },
     };
-    Waiter::new(program).response((place, own.cost), (own.cost, own.response), capped, steps)
+    let (own, limits) = ((place, own.cost), (own.cost, own.response));
+    Waiter::new(program).response(others, own, limits, capped, steps)
 }

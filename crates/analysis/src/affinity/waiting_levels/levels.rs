@@ -20,6 +20,8 @@ pub(super) struct Program {
     pub(super) sizes: Vec<i128>,
     /// The tasks inside some level. A group precedes its parent.
     pub(super) groups: Vec<Group>,
+    /// Groups with the same levels: the levels, and which.
+    pub(super) classes: Vec<(usize, Range<usize>)>,
     /// The places of the tasks, group by group.
     pub(super) places: Vec<usize>,
 }
@@ -92,31 +94,36 @@ impl<'a> Affinities<'a> {
                 |(level, one): (usize, &Level)| usize::from(mask.is_subset(&one.around)) << level;
             levels.iter().enumerate().map(bit).sum::<usize>()
         };
+        let mut masks: Vec<(usize, &CpuSet, &[usize])> = self
+            .masks
+            .iter()
+            .map(|(mask, members)| (inside(mask), *mask, members.as_slice()))
+            .filter(|&(levels, ..)| levels > 0)
+            .collect();
+        masks.sort_by_key(|&(levels, ..)| levels);
         let (mut groups, mut places) = (Vec::new(), Vec::new());
-        let mut masks: Vec<&CpuSet> = Vec::new();
-        for (mask, members) in &self.masks {
-            let levels = inside(mask);
-            if levels == 0 {
-                continue;
-            }
+        for (child, &(levels, mask, members)) in masks.iter().enumerate() {
             let begin = places.len();
             places.extend_from_slice(members);
-            masks.push(mask);
+            let is_parent =
+                |&other: &usize| masks[other].0 == levels && mask.is_subset(masks[other].1);
             groups.push(Group {
                 levels,
                 capacity: mask.len() as i128,
                 is_around: self.masks[place].0.is_subset(mask),
-                parent: None,
+                parent: (child + 1..masks.len()).find(is_parent),
                 members: begin..places.len(),
             });
         }
-        for child in 0..groups.len() {
-            let alike = |&other: &usize| {
-                groups[child].levels == groups[other].levels && masks[child].is_subset(masks[other])
-            };
-            groups[child].parent = (child + 1..groups.len()).find(alike);
-        }
+        let mut end = 0;
+        let class = |class: &[Group]| {
+            let begin = end;
+            end += class.len();
+            (class[0].levels, begin..end)
+        };
+        let classes = groups.chunk_by(|one, next| one.levels == next.levels);
         Program {
+            classes: classes.map(class).collect(),
             sizes: levels.iter().map(|level| level.cpus as i128).collect(),
             groups,
             places,

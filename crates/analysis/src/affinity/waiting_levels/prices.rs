@@ -8,20 +8,28 @@
 //! the time waited: that is a *price* for each task's execution. The prices here are integers above one
 //! denominator, so that what they prove holds whatever led to them.
 
+use std::ops::Range;
+
+use shiftwork_model::CPUS_MAX;
+
 use super::levels::{LEVELS_MAX, Program};
 use crate::Steps;
 
 /// A number for each level.
 type Row = [i128; LEVELS_MAX];
 
+/// Sets of levels, the empty one among them.
+const SETS_MAX: usize = 1 << LEVELS_MAX;
+
 /// Exchanges after which prices are good enough.
 const EXCHANGES_MAX: usize = 64;
 
-/// `slope` times X is at most the sum of what the tasks of `whole` execute.
+/// `slope` times X is at most the sum of what some tasks execute.
 #[derive(Clone, Debug)]
 struct Cut {
     slope: Row,
-    whole: Vec<usize>,
+    /// By task, whether it counts, as all bits or none: sums of what counts have no branches and no indices then.
+    counts: Vec<u64>,
 }
 
 /// As many cuts as levels, linearly independent, of which all X_g together are a combination with factors that are
@@ -36,12 +44,25 @@ pub(super) struct Prices {
     determinant: i128,
 }
 
-/// A cut as it is evaluated, by group.
-#[derive(Default)]
-struct Sums {
-    values: Vec<i128>,
-    above: Vec<i128>,
-    is_capped: Vec<bool>,
+/// The right sides of cuts at some X_g.
+struct Sums<'a> {
+    program: &'a Program,
+    works: &'a [u64],
+    determinant: i128,
+    /// By set of levels: the sum of their X_g times the determinant, and the least whole number that is not below the sum.
+    thresholds: [(i128, u64); SETS_MAX],
+    /// By group, as evaluated last.
+    groups: Vec<Sum>,
+}
+
+/// What a group and those below it add to the right side of a cut.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    value: i128,
+    /// How often the sum of X_g is in that.
+    above: i128,
+    /// Whether that is its capacity, and no execution counts.
+    is_capped: bool,
 }
 
 impl Prices {
@@ -54,12 +75,12 @@ impl Prices {
             let (mut slope, mut column) = ([0; LEVELS_MAX], [0; LEVELS_MAX]);
             slope[level] = size;
             column[level] = determinant / size;
-            let inside = program
-                .groups
-                .iter()
-                .filter(|group| group.levels >> level & 1 == 1);
-            let whole = inside.flat_map(|group| group.members.clone()).collect();
-            cuts.push(Cut { slope, whole });
+            let mut cut = Cut::new(slope, program.places.len());
+            let groups = program.groups.iter();
+            groups
+                .filter(|group| group.levels >> level & 1 == 1)
+                .for_each(|group| cut.counts[group.members.clone()].fill(u64::MAX));
+            cuts.push(cut);
             inverse.push(column);
         }
         Some(Self {
@@ -78,8 +99,13 @@ impl Prices {
         enough: u64,
         steps: &mut Steps,
     ) -> Option<u128> {
-        let mut totals: Vec<i128> = self.cuts.iter().map(|cut| cut.total(works)).collect();
         let mut best = u128::MAX;
+        // So small that no sum of them exceeds 64 bits.
+        let bits = works.iter().fold(0, |bits, work| bits | work);
+        if bits.leading_zeros() <= works.len().max(1).ilog2() {
+            return Some(best);
+        }
+        let mut totals: Vec<i128> = self.cuts.iter().map(|cut| cut.total(works)).collect();
         for _ in 0..EXCHANGES_MAX {
             let Some(times) = self.times(&totals) else {
                 break;
@@ -105,8 +131,11 @@ impl Prices {
 
     /// The bound that the cuts prove if the tasks that count in one execute for as long in sum as `total` says;
     /// `None` if numbers become too large.
-    pub(super) fn bound_of(&self, mut total: impl FnMut(&[usize]) -> Option<i128>) -> Option<u128> {
-        let totals: Option<Vec<i128>> = self.cuts.iter().map(|cut| total(&cut.whole)).collect();
+    ///
+    /// `total` is given for each task whether it counts, as all bits or none.
+    pub(super) fn bound_of(&self, total: impl FnMut(&[u64]) -> Option<i128>) -> Option<u128> {
+        let counts = self.cuts.iter().map(|cut| cut.counts.as_slice());
+        let totals: Option<Vec<i128>> = counts.map(total).collect();
         let waited: i128 = self.times(&totals?)?.iter().sum();
         Some((waited / self.determinant).unsigned_abs())
     }
@@ -126,40 +155,29 @@ impl Prices {
     /// too large.
     fn violated(&self, program: &Program, works: &[u64], times: &Row) -> Option<Cut> {
         if let Some(level) = times.iter().position(|&time| time < 0) {
-            let (mut slope, whole) = ([0; LEVELS_MAX], Vec::new());
+            let mut slope = [0; LEVELS_MAX];
             slope[level] = -1;
-            return Some(Cut { slope, whole });
+            return Some(Cut::new(slope, works.len()));
         }
-        let mut sums = Sums::default();
-        let thresholds = self.thresholds(program, times);
-        let (mut worst, mut most) = (None, 0);
-        for levels in 1..1 << program.sizes.len() {
-            let sizes = program.sizes.iter().zip(times).enumerate();
-            let in_levels = sizes.filter(|(level, _)| levels >> level & 1 == 1);
-            let mut left = in_levels.map(|(_, (size, time))| size.checked_mul(*time));
-            let left = left.try_fold(0i128, |sum, term| sum.checked_add(term?))?;
-            let right = sums.evaluate(program, works, levels, &thresholds, self.determinant)?;
-            if left - right > most {
-                (worst, most) = (Some(levels), left - right);
+        let mut sums = Sums::new(program, works, self.determinant, times)?;
+        // By set of levels, how much the left side of the cut exceeds the right one.
+        let (mut excess, mut values) = ([0; SETS_MAX], [0; SETS_MAX]);
+        let sets = 1usize << program.sizes.len();
+        for levels in 1..sets {
+            let level = levels.trailing_zeros() as usize;
+            excess[levels] = excess[levels & (levels - 1)] + program.sizes[level] * times[level];
+        }
+        for (all, class) in &program.classes {
+            for inside in (1..=*all).filter(|inside| inside & !all == 0) {
+                values[inside] = sums.evaluate(class.clone(), inside);
+            }
+            for levels in 1..sets {
+                excess[levels] -= values[levels & all];
             }
         }
-        let levels = worst?;
-        sums.evaluate(program, works, levels, &thresholds, self.determinant)?;
-        Some(sums.cut(program, works, levels, &thresholds))
-    }
-
-    /// By set of levels: the sum of X_g times the determinant, and the least whole number that is not below the sum.
-    fn thresholds(&self, program: &Program, times: &Row) -> Vec<(i128, u64)> {
-        let sum = |levels: usize| {
-            let of_level = |(level, &time): (usize, &i128)| (levels >> level & 1) as i128 * time;
-            times.iter().enumerate().map(of_level).sum::<i128>()
-        };
-        let sums = (0..1 << program.sizes.len()).map(sum);
-        let above = |sum: i128| {
-            let above = (sum + self.determinant - 1) / self.determinant;
-            u64::try_from(above).unwrap_or(u64::MAX)
-        };
-        sums.map(|sum| (sum, above(sum))).collect()
+        // The first of those that fail by the most.
+        let worst = (1..sets).rev().max_by_key(|&levels| excess[levels])?;
+        (excess[worst] > 0).then(|| sums.cut(worst))
     }
 
     /// Takes a cut into the combination for one that keeps all factors from being negative, and says which;
@@ -207,91 +225,114 @@ impl Prices {
 }
 
 impl Cut {
+    /// One in which none of so many tasks counts.
+    fn new(slope: Row, tasks: usize) -> Self {
+        let counts = vec![0; tasks];
+        Self { slope, counts }
+    }
+
+    /// How long its tasks execute, if all tasks together do so for less than 2^64 units.
     fn total(&self, works: &[u64]) -> i128 {
-        self.whole
-            .iter()
-            .map(|&place| i128::from(works[place]))
-            .sum()
+        let works = works.iter().zip(&self.counts);
+        works
+            .map(|(work, counts)| work & counts)
+            .sum::<u64>()
+            .into()
     }
 }
 
-impl Sums {
-    /// The right side of the cut for a set of levels, times the determinant.
-    fn evaluate(
-        &mut self,
-        program: &Program,
-        works: &[u64],
-        levels: usize,
-        thresholds: &[(i128, u64)],
-        determinant: i128,
-    ) -> Option<i128> {
-        let count = program.groups.len();
-        self.values.clear();
-        self.values.resize(count, 0);
-        self.above.clear();
-        self.above.resize(count, 0);
-        self.is_capped.clear();
-        self.is_capped.resize(count, false);
-        let mut sum = 0i128;
-        for (place, group) in program.groups.iter().enumerate() {
-            let (time, threshold) = thresholds[group.levels & levels];
-            let (mut whole, mut above) = (0u128, 0i64);
-            for &work in &works[group.members.clone()] {
-                whole += u128::from(if work < threshold { work } else { 0 });
-                above += i64::from(work >= threshold);
-            }
-            self.above[place] += i128::from(above);
-            let rest = i128::from(above).checked_mul(time)?;
-            let whole = i128::try_from(whole).ok()?;
-            let own = whole.checked_mul(determinant)?.checked_add(rest)?;
-            let mut value = self.values[place].checked_add(own)?;
-            let most = group.capacity.checked_mul(time)?;
-            if most <= value {
-                self.is_capped[place] = true;
-                self.above[place] = group.capacity;
-                value = most;
-            }
-            match group.parent {
-                Some(parent) => {
-                    self.values[parent] = self.values[parent].checked_add(value)?;
-                    self.above[parent] += self.above[place];
-                }
-                None => sum = sum.checked_add(value)?,
-            }
+impl<'a> Sums<'a> {
+    /// `None` if numbers become too large: no product and no sum exceeds what is looked at here.
+    fn new(program: &'a Program, works: &'a [u64], determinant: i128, times: &Row) -> Option<Self> {
+        let work = i128::from(works.iter().sum::<u64>()).checked_mul(determinant)?;
+        let mut times_left = times.iter();
+        let longest = times_left.try_fold(0i128, |sum, &time| sum.checked_add(time))?;
+        let counts = works.len() + CPUS_MAX * (program.groups.len() + LEVELS_MAX);
+        let counted = longest.checked_mul(counts as i128)?;
+        work.checked_add(counted)?.checked_add(determinant)?;
+
+        let mut thresholds = [(0, 0); SETS_MAX];
+        for levels in 1..1usize << program.sizes.len() {
+            let (sum, _) = thresholds[levels & (levels - 1)];
+            let sum = sum + times[levels.trailing_zeros() as usize];
+            let above = (sum + determinant - 1) / determinant;
+            thresholds[levels] = (sum, u64::try_from(above).unwrap_or(u64::MAX));
         }
-        Some(sum)
+        Some(Self {
+            program,
+            works,
+            determinant,
+            thresholds,
+            groups: vec![Sum::default(); program.groups.len()],
+        })
     }
 
-    /// The cut that was evaluated last.
-    fn cut(
-        &mut self,
-        program: &Program,
-        works: &[u64],
-        levels: usize,
-        thresholds: &[(i128, u64)],
-    ) -> Cut {
-        let mut slope = [0; LEVELS_MAX];
-        let mut whole = Vec::new();
-        for (level, &size) in program.sizes.iter().enumerate() {
-            let counts = levels >> level & 1 == 1;
-            slope[level] = if counts { size } else { 0 };
-        }
-        for (place, group) in program.groups.iter().enumerate().rev() {
-            let inside = group.levels & levels;
+    /// What the groups of a class add to the right side of each cut in which just these of their levels are, times the
+    /// determinant.
+    fn evaluate(&mut self, class: Range<usize>, inside: usize) -> i128 {
+        let (time, threshold) = self.thresholds[inside];
+        let mut sum = 0;
+        self.groups[class.clone()].fill(Sum::default());
+        for place in class {
+            let group = &self.program.groups[place];
+            let (mut whole, mut above) = (0, 0);
+            for &work in &self.works[group.members.clone()] {
+                whole += if work < threshold { work } else { 0 };
+                above += i64::from(work >= threshold);
+            }
+            let own = &mut self.groups[place];
+            own.above += i128::from(above);
+            own.value += i128::from(whole) * self.determinant + i128::from(above) * time;
+            let most = group.capacity * time;
+            own.is_capped = most <= own.value;
+            if own.is_capped {
+                own.above = group.capacity;
+                own.value = most;
+            }
+            let Sum { value, above, .. } = *own;
             match group.parent {
-                // What is below a capacity counts with it.
-                Some(parent) => self.is_capped[place] |= self.is_capped[parent],
-                None => {
-                    let counted = (0..program.sizes.len()).filter(|level| inside >> level & 1 == 1);
-                    counted.for_each(|level| slope[level] -= self.above[place]);
+                Some(parent) => {
+                    self.groups[parent].value += value;
+                    self.groups[parent].above += above;
+                }
+                None => sum += value,
+            }
+        }
+        sum
+    }
+
+    /// The cut for a set of levels.
+    fn cut(&mut self, levels: usize) -> Cut {
+        let mut cut = Cut::new([0; LEVELS_MAX], self.works.len());
+        for (level, &size) in self.program.sizes.iter().enumerate() {
+            let counts = levels >> level & 1 == 1;
+            cut.slope[level] = if counts { size } else { 0 };
+        }
+        for (all, class) in &self.program.classes {
+            let inside = all & levels;
+            if inside == 0 {
+                continue;
+            }
+            self.evaluate(class.clone(), inside);
+            let (_, threshold) = self.thresholds[inside];
+            for place in class.clone().rev() {
+                let group = &self.program.groups[place];
+                match group.parent {
+                    // What is below a capacity counts with it.
+                    Some(parent) => self.groups[place].is_capped |= self.groups[parent].is_capped,
+                    None => {
+                        let counted = (0..LEVELS_MAX).filter(|level| inside >> level & 1 == 1);
+                        counted.for_each(|level| cut.slope[level] -= self.groups[place].above);
+                    }
+                }
+                if !self.groups[place].is_capped {
+                    for member in group.members.clone() {
+                        let is_whole = self.works[member] < threshold;
+                        cut.counts[member] = if is_whole { u64::MAX } else { 0 };
+                    }
                 }
             }
-            if !self.is_capped[place] {
-                let (_, threshold) = thresholds[inside];
-                let is_whole = |&member: &usize| works[member] < threshold;
-                whole.extend(group.members.clone().filter(is_whole));
-            }
         }
-        Cut { slope, whole }
+        cut
     }
 }

@@ -12,6 +12,12 @@ const RESOLUTION: u64 = 1 << 12;
 pub(super) struct Waiter<'a> {
     program: &'a Program,
     prices: Option<Prices>,
+}
+
+/// What others execute while a task waits, by place in its program. Kept to be used again, as every allocation takes time.
+#[derive(Default)]
+pub(super) struct Others {
+    capped: Vec<Capped>,
     works: Vec<u64>,
 }
 
@@ -20,42 +26,45 @@ impl<'a> Waiter<'a> {
         Self {
             program,
             prices: Prices::new(program),
-            works: Vec::new(),
         }
     }
 
     /// A bound on the response time of the task at `place`, something above `limit` if there is none; `None` when out of
-    /// steps. `capped` is what another task can do to it; `None` if it is never more urgent.
+    /// steps. `capped` is what a task can do to it, other than itself.
     ///
     /// If a job is unfinished after a window of length y, then it waited in it for y - C + 1 whole units at least. So
     /// y is a bound once the time waited is at most y - C. As what others execute in y grows with y, the time waited for
     /// a smaller y is no more than that for the bound: the search goes on from it.
     pub(super) fn response(
         &mut self,
+        others: &mut Others,
         (place, cost): (usize, u64),
         (from, limit): (u64, u64),
-        mut capped: impl FnMut(usize) -> Option<Capped>,
+        capped: impl Fn(usize) -> Capped,
         steps: &mut Steps,
     ) -> Option<u64> {
-        steps.take(self.program.places.len())?;
+        let places = &self.program.places;
+        steps.take(places.len())?;
         let beyond = limit.saturating_add(1);
         let Some(prices) = &mut self.prices else {
             return Some(beyond);
         };
-        let places = self.program.places.iter();
-        let others: Vec<Option<Capped>> = places
-            .map(|&other| if other == place { None } else { capped(other) })
-            .collect();
+        let nothing = |other: Capped| Capped { most: 0, ..other };
+        let capped = places.iter().map(|&other| match other == place {
+            true => nothing(capped(other)),
+            false => capped(other),
+        });
+        others.capped.clear();
+        others.capped.extend(capped);
         let mut length = from;
         while length <= limit {
-            steps.take(others.len())?;
-            self.works.clear();
-            self.works.extend(others.iter().map(|other| match other {
-                Some(other) => other.task.work_in(length).min(other.most),
-                None => 0,
-            }));
+            steps.take(places.len())?;
+            let works = others.capped.iter();
+            let works = works.map(|other| other.task.work_in(length).min(other.most));
+            others.works.clear();
+            others.works.extend(works);
             let spare = length - cost;
-            let waited = prices.bound(self.program, &self.works, spare, steps)?;
+            let waited = prices.bound(self.program, &others.works, spare, steps)?;
             if waited <= u128::from(spare) {
                 return Some(length);
             }

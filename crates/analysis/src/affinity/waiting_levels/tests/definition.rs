@@ -4,6 +4,7 @@ use shiftwork_model::{CpuSet, Priority, RandomStream, Share, Span};
 
 use super::packing::{blockers, levels, longest};
 use super::{Plain, tasks, times_if_long};
+use crate::affinity::divisor::Divisor;
 use crate::affinity::interference::Interferer;
 use crate::affinity::waiting_levels::earlier::{Delaying, Earlier};
 use crate::affinity::waiting_levels::levels::Affinities;
@@ -229,7 +230,7 @@ fn is_shown(tasks: &[Plain], own: usize, known: &[u64]) -> Option<bool> {
     let delaying = |place: usize| Delaying {
         task: Interferer {
             cost: tasks[place].0,
-            period: tasks[place].1,
+            period: Divisor::new(tasks[place].1),
             response: known[place],
         },
         deadline: tasks[place].2,
