@@ -20,6 +20,16 @@ pub enum Witness {
         /// C/T or C/D, above 1.
         needed: Rate,
     },
+    /// A job may be released so late, and suspend itself for so long, that it takes longer than until its deadline even if
+    /// nothing else executes.
+    TooLong {
+        /// The task.
+        task: TaskId,
+        /// From its arrival.
+        least: Span,
+        /// Its relative deadline.
+        deadline: Span,
+    },
     /// No CPU of the task's affinity is online.
     Nowhere {
         /// The task.
@@ -78,8 +88,15 @@ impl Witness {
                 [Some(length), Some(demand)]
             }
             Self::Late {
-                response, deadline, ..
-            } => [Some(response), Some(deadline)],
+                response: time,
+                deadline,
+                ..
+            }
+            | Self::TooLong {
+                least: time,
+                deadline,
+                ..
+            } => [Some(time), Some(deadline)],
             Self::NoTask { .. }
             | Self::Alone { .. }
             | Self::Nowhere { .. }

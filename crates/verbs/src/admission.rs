@@ -89,6 +89,6 @@ pub const fn why_nothing_is_guaranteed(policy: &PolicyTraits) -> &'static str {
             "jobs wait for the next quantum to begin, and so does a CPU that is free, of which no condition takes \
              account; `CEm` and `CE1` decide at once, and have one"
         }
-        _ => "no condition is known under which this policy guarantees anything",
+        _ => "admission knows no condition for this policy, whatever single tests show",
     }
 }

@@ -149,6 +149,7 @@ impl Judgement {
             Some(Witness::Crowd { tasks, .. }) => tasks.last().copied(),
             Some(
                 Witness::Alone { task, .. }
+                | Witness::TooLong { task, .. }
                 | Witness::Nowhere { task }
                 | Witness::Blocked { task, .. }
                 | Witness::Late { task, .. },

@@ -337,7 +337,8 @@ fn admit_waiting(
             format!("nothing is known of timed changes of attributes {where_they_wait}")
         }
         StandIns::Other(others) => {
-            let known = admit_at_once(&others.set, bound, terms);
+            // What would be let in instead would be a cost or an affinity of a stand-in.
+            let known = judge_at_once(&others.set, bound, terms);
             if known.fits {
                 let reason = format!("{} ({what_counts})", known.reason);
                 return Decision { reason, ..known };

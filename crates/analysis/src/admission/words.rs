@@ -104,6 +104,15 @@ pub(super) fn crowded(witness: &Witness, claims: &[&Claim], terms: Terms) -> Str
             names.of(*task),
             side_by_side(&Demand::of(*needed), &Supplied(1, whole())).0
         ),
+        Witness::TooLong {
+            task,
+            least,
+            deadline,
+        } => format!(
+            "a job of task {} may take {least} from its arrival even if nothing else executes, and is due after {deadline}; \
+             lower its cost, its jitter or its suspensions, or lengthen its deadline",
+            names.of(*task)
+        ),
         Witness::Nowhere { task } => format!(
             "no CPU that task {} may use is online; widen its affinity",
             names.of(*task)

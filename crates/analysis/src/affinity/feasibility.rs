@@ -34,7 +34,8 @@ pub struct Feasibility {
     /// The answer.
     pub verdict: Feasible,
     /// `flow` or `laminar` (the sums of utilizations), `flow-density` or `laminar-density` (those of
-    /// densities), or `task` if one task cannot be, whatever the others do.
+    /// densities), or `task` if one task cannot be, whatever the others do; or the test that shows that a policy meets all
+    /// deadlines.
     pub by: &'static str,
     /// The tasks that do not fit, and their CPUs.
     pub witness: Option<Witness>,

@@ -33,10 +33,20 @@ const ROUNDS: usize = 24;
 /// That of the tests; the same question is asked once, whatever the number of policies to which it is
 /// one. Up to three times that where others stand for the tasks.
 pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    match set.first_triggered() {
+    let mut analysis = match set.first_triggered() {
         Some(_) => analyse_triggered(set, candidates, steps),
         None => analyse_by_time(set, candidates, steps),
+    };
+    // What a policy does, some scheduler does.
+    let mut hard = analysis.policies.iter().map(|found| &found.hard);
+    let shown = hard.find(|hard| hard.answer == Answer::Schedulable);
+    if let (Feasible::Unknown, Some(hard)) = (analysis.feasibility.verdict, shown)
+        && let Some(&by) = hard.by.first()
+    {
+        analysis.feasibility.verdict = Feasible::Yes;
+        analysis.feasibility.by = by;
     }
+    analysis
 }
 
 /// What is known of one policy of these properties, which binds the tasks to these CPUs.

@@ -18,7 +18,7 @@ use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::under::under_overheads;
-use super::waiting::still_refutes;
+use super::waiting::{still_refutes, too_long};
 use super::{Answer, Best, Found, jitter};
 use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
@@ -109,6 +109,9 @@ fn decide_waiting(set: &TaskSet, question: &Question<'_>) -> Decision {
             tardiness: None,
             ..known
         };
+    }
+    if question.criterion == Criterion::Hard && too_long(set).is_some() {
+        return NOTHING.with(Answer::Unschedulable, Some("feasibility"));
     }
     // What a job costs that had to wait is not accounted for.
     if is_charged(set, question) {

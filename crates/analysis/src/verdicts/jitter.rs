@@ -88,14 +88,11 @@ fn passes(set: &TaskSet, ground: &Ground, test: &str) -> bool {
 
 /// Notes that these tests show all deadlines to be met.
 pub(super) fn note(set: &TaskSet, found: &mut PolicyAnalysis, by: &[&'static str]) {
-    if let [only] = by {
-        for (test, known) in &mut found.hard.tests {
-            if test == only {
-                *known = Found::Pass;
-            }
-        }
-    }
     for judgement in [&mut found.hard, &mut found.soft] {
+        if let [only] = by {
+            let same = judgement.tests.iter_mut().filter(|(test, _)| test == only);
+            same.for_each(|(_, known)| *known = Found::Pass);
+        }
         if judgement.answer == Answer::Unknown {
             (judgement.answer, judgement.by) = (Answer::Schedulable, by.to_vec());
         }

@@ -27,6 +27,16 @@ pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: 
         Some(_) => waiting::not_shown(set, analysis.feasibility),
         None => waiting::feasible(set, analysis.feasibility, feasibility(&under_any(set))),
     };
+    let too_long = waiting::too_long(set);
+    if let Some(witness) = &too_long
+        && analysis.feasibility.verdict != Feasible::No
+    {
+        analysis.feasibility = Feasibility {
+            verdict: Feasible::No,
+            by: "task",
+            witness: Some(witness.clone()),
+        };
+    }
     let stand_ins: Vec<StandIns> = candidates
         .iter()
         .map(|candidate| StandIns::of(set, &candidate.traits))
@@ -57,6 +67,9 @@ pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: 
             && let Some(by) = jitter::in_time(set, &candidate.traits, (bound, steps), |_| true)
         {
             jitter::note(set, found, &by);
+        }
+        if let Some(witness) = &too_long {
+            refute(&mut found.hard, "feasibility", Some(witness.clone()));
         }
     }
     analysis

@@ -80,7 +80,7 @@ const fn gcd(a: u128, b: u128) -> u128 {
 ///
 /// The factor is found to a millionth; of the fractions between the last that passes and the first that
 /// fails the simplest is tried too, so that a limit such as 18/17 is found exactly. Where a test passes, fails and passes again as costs grow (as first fit may), one of the
-/// places where it turns is found.
+/// places where it turns is found: of 1 or more exactly if the policy is shown to meet the criterion with the costs as they are.
 ///
 /// # Cost
 /// About 20 + log2(factor) times that of the tests until one passes.
@@ -95,6 +95,13 @@ pub fn largest_factor(
         is_shown(&scaled, &candidate(&scaled), criterion, steps).then_some(())
     };
     let (mut low, mut high) = (0, beyond(set)?);
+    // What holds for the costs as they are counts, whatever holds for other factors.
+    if RESOLUTION < high {
+        match passes(Factor::new(RESOLUTION, RESOLUTION)) {
+            Some(()) => low = RESOLUTION,
+            None => high = RESOLUTION,
+        }
+    }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         match passes(Factor::new(middle, RESOLUTION)) {

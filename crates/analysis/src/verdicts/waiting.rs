@@ -8,8 +8,9 @@ use shiftwork_model::{Span, TaskSet};
 
 use super::conclude::nothing_known;
 use super::{Answer, Candidate, Found, Judgement, PolicyAnalysis};
+use crate::Witness;
 use crate::affinity::{Feasibility, Feasible};
-use crate::suspensions::suspends;
+use crate::suspensions::{suspends, suspension};
 
 /// Puts what is known of the stand-ins, `None` if there are none, in the place of what is known of these tasks as if no
 /// job had to wait.
@@ -97,6 +98,22 @@ pub(super) fn feasible(
     match (without.verdict, of_stand_ins.verdict) {
         (Feasible::No, _) => without,
         (_, Feasible::Yes) => of_stand_ins,
-        _ => not_shown(set, of_stand_ins),
+        // That the stand-ins do not fit proves nothing.
+        _ => not_shown(set, without),
     }
+}
+
+/// A task of which one job by itself may take longer from its arrival than until its deadline: with its latest release, the whole
+/// cost that it really has and all that it suspends itself.
+pub(super) fn too_long(set: &TaskSet) -> Option<Witness> {
+    set.iter().find_map(|(id, task)| {
+        let executes = task.cost.min(task.longest_run());
+        let waits = (task.jitter + suspension(task)).min(Span::MAX);
+        let least = (executes + waits).min(Span::MAX);
+        (least > task.deadline).then_some(Witness::TooLong {
+            task: id,
+            least,
+            deadline: task.deadline,
+        })
+    })
 }

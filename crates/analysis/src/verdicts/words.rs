@@ -48,6 +48,14 @@ pub fn witness(witness: &Witness, names: Names<'_>) -> String {
             names.of(*task),
             side_by_side(&Demand::of(*needed), &Supplied(1, whole())).0
         ),
+        Witness::TooLong {
+            task,
+            least,
+            deadline,
+        } => format!(
+            "a job of task {} may take {least} from its arrival even if nothing else executes, and is due after {deadline}",
+            names.of(*task)
+        ),
         Witness::Nowhere { task } => format!(
             "the platform has no CPU that task {} may use",
             names.of(*task)

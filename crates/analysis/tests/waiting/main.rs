@@ -6,9 +6,11 @@ mod curves;
 mod mutexes;
 mod triggers;
 
+use shiftwork_analysis::Witness;
 use shiftwork_analysis::admission::{Guarantee, Terms, admit};
+use shiftwork_analysis::affinity::Feasible;
 use shiftwork_analysis::stand_ins::waits;
-use shiftwork_analysis::suspensions::suspends;
+use shiftwork_analysis::suspensions::{suspends, suspension};
 use shiftwork_analysis::verdicts::{
     Answer, Candidate, Criterion, Found, PolicyAnalysis, Question, TESTS, analyse, decide,
     largest_factor,
@@ -212,7 +214,8 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
     };
     let waits = waits(&set);
     let analyse = |set: &TaskSet| analyse(set, std::slice::from_ref(&candidate), STEPS);
-    let found: PolicyAnalysis = analyse(&set).policies.remove(0);
+    let mut analysis = analyse(&set);
+    let found: PolicyAnalysis = analysis.policies.remove(0);
     let longest = longest(&set, entry, seed).unwrap();
     let context = || {
         format!(
@@ -220,9 +223,21 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
             entry.name
         )
     };
+    let feasible = analysis.feasibility.verdict;
     if found.hard.answer == Answer::Schedulable {
         seen.shown += u64::from(waits);
         assert!(in_time(&set, &longest), "{}", context());
+        assert_eq!(feasible, Feasible::Yes, "{}", context());
+    }
+    if feasible == Feasible::No {
+        assert_eq!(found.hard.answer, Answer::Unschedulable, "{}", context());
+    }
+    let worst = set.tasks.iter().find(|task| {
+        let waits = task.jitter.as_ns() + suspension(task).as_ns();
+        waits > 0 && task.cost.as_ns() + waits > task.deadline.as_ns()
+    });
+    if worst.is_some() {
+        assert_eq!(feasible, Feasible::No, "{}", context());
     }
     for (best, &response) in found.best.iter().zip(&longest) {
         if let Some(best) = best {
@@ -337,7 +352,7 @@ fn nothing_that_is_shown_of_tasks_with_jitter_that_suspend_themselves_is_wrong()
 }
 
 #[test]
-fn a_task_that_suspends_itself_beyond_its_deadline_is_not_shown() {
+fn a_task_that_suspends_itself_beyond_its_deadline_is_refuted() {
     let all = Affinity::new(CpuSet::first(1)).unwrap();
     let mut task = Task::periodic("a", Span::from_ns(4), Span::from_ns(10), all);
     task.work = Work::Phases(vec![
@@ -348,8 +363,18 @@ fn a_task_that_suspends_itself_beyond_its_deadline_is_not_shown() {
     let set = TaskSet::new("", 1, vec![task]);
     let entry = registry::find("p-edf").unwrap();
     let analysis = analyse(&set, &[candidate(&set, entry)], STEPS);
-    assert_eq!(analysis.policies[0].hard.answer, Answer::Unknown);
-    assert!(longest(&set, entry, 1).unwrap()[0] > 10);
+    let expected = Some(Witness::TooLong {
+        task: TaskId::from_index(0),
+        least: Span::from_ns(11),
+        deadline: Span::from_ns(10),
+    });
+    assert_eq!(analysis.feasibility.witness, expected);
+    let hard = &analysis.policies[0].hard;
+    assert_eq!(
+        (hard.answer, &hard.witness),
+        (Answer::Unschedulable, &expected)
+    );
+    assert_eq!(longest(&set, entry, 1).unwrap()[0], 11);
     let decision = admit(&set, &[all], Terms::of(&entry.traits, &set).unwrap());
     assert_eq!(decision.guarantee, Guarantee::None, "{decision}");
 }

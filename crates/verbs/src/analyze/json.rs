@@ -70,7 +70,7 @@ pub struct AnalyzeOutput {
 struct FeasibleOutput {
     /// `yes`, `no` or `unknown`.
     verdict: String,
-    /// `flow`, `laminar`, `flow-density`, `laminar-density` or `task`.
+    /// `flow`, `laminar`, `flow-density`, `laminar-density` or `task`; or the test that shows that a policy meets all deadlines.
     by: String,
     /// The tasks that need more than the CPUs provide, as text; null unless the verdict is `no`.
     witness: Option<String>,

@@ -65,6 +65,7 @@ impl Admitted {
             Some(
                 Witness::NoTask { task }
                 | Witness::Alone { task, .. }
+                | Witness::TooLong { task, .. }
                 | Witness::Nowhere { task }
                 | Witness::Blocked { task, .. }
                 | Witness::Late { task, .. },

@@ -294,8 +294,8 @@ const fn in_words(found: Found) -> &'static str {
 /// `priced`: whether the verdicts count overheads, which these factors never do.
 fn scaled(scales: &[Scale], priced: bool) -> String {
     let growth = match priced {
-        true => "without overheads costs may grow by",
-        false => "costs may grow by",
+        true => "without overheads costs times at most",
+        false => "costs times at most",
     };
     let mut rows = vec![vec![
         "policy".to_owned(),
