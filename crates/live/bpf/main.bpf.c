@@ -2,10 +2,16 @@
 /*
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
- * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; ordinary.h: how ordinary work comes from there to a CPU; excess.h: what they do without a budget;
- * inherit.h, waited.h: what waits for a lock serves its holder; assigned.h: how a CPU comes by what it is to run;
- * fair.h: the order of ordinary work; agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
- * observed.h: ordinary work that is only watched; hotplug.h: CPUs that come and go; commands.h, command.h: what user space may ask.
+ * - shared.h: what user space and the programs exchange; trace.h: the ring of events
+ * - lock.h, decide.h: the way of every decision; timers.h: budgets and releases
+ * - managed.h: managed tasks; assigned.h: how a CPU comes by what it is to run; triggers.h: tasks that others trigger; mutexes.h: tasks
+ *   that lock mutexes; excess.h: what a task does without a budget; inherit.h, waited.h: what waits for a lock serves its holder;
+ *   awake.h: whether a thread wants to run, as the kernel has it
+ * - queues.h: where tasks wait; background.h: ordinary work; fair.h: its order; groups.h: weights and limits of control groups;
+ *   ordinary.h: how it comes to a CPU; observed.h: ordinary work that is only watched
+ * - agent.h: where an agent in user space decides instead; hotplug.h: CPUs that come and go
+ * - commands.h: the commands of user space; command_programs.h: the programs by which it calls them
+ *
  * This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
@@ -20,7 +26,7 @@ char _license[] SEC("license") = "GPL";
 struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
 
 #include "assigned.h"
-#include "command.h"
+#include "command_programs.h"
 #include "hotplug.h"
 
 /* Why the scheduler was unloaded; the kind is 0 as long as it is not. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program by which user space calls all commands but one. One for all of them: each program has a copy of all that it calls, and
- * most commands call the core, which the kernel would verify once for each.
+ * The programs by which user space calls the commands of commands.h: one for all of them but tick(). Each program has a copy of all
+ * that it calls, and most commands call the core, which the kernel would verify once for each program.
  */
-#ifndef SW_COMMAND_H
-#define SW_COMMAND_H
+#ifndef SW_COMMAND_PROGRAMS_H
+#define SW_COMMAND_PROGRAMS_H
 
 #include "commands.h"
 
