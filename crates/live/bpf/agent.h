@@ -49,12 +49,12 @@ static __always_inline void check_agent_exit(const struct task_struct *prev)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 stop_task(u32 i)
+static __always_inline u64 stop_task_locked(u32 i)
 {
 	u32 on = sw_task(&core, i)->on;
 
 	managed_at(i)->stops++;
-	return on ? empty_slot(on - 1) : 0;
+	return on ? empty_slot_locked(on - 1) : 0;
 }
 
 /*
@@ -83,7 +83,7 @@ static __always_inline void agent_on_block(struct task_struct *p, u32 i)
 
 	sw_task(&core, i)->awake = 0;
 	emit_for_agent(SW_E_BLOCKED, now, i, cpu, 0);
-	changed = stop_task(i);
+	changed = stop_task_locked(i);
 	/* The CPU that it leaves looks for another by itself. */
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
@@ -95,10 +95,10 @@ static __always_inline void agent_on_block(struct task_struct *p, u32 i)
  */
 static __always_inline void agent_on_stop(u32 i, u32 cpu)
 {
-	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now);
+	u64 now = core_lock_now(), ran = take_elapsed_locked(i, cpu, now);
 
 	managed_at(i)->ran += ran;
-	clear_current(i, cpu, now, ran);
+	clear_current_locked(i, cpu, now, ran);
 	commit_and_unlock(now, 0, 0);
 }
 
@@ -109,12 +109,12 @@ static __always_inline void agent_on_stop(u32 i, u32 cpu)
  */
 static __always_inline void agent_on_yield(u32 i, u32 cpu)
 {
-	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now), changed;
+	u64 now = core_lock_now(), ran = take_elapsed_locked(i, cpu, now), changed;
 
 	managed_at(i)->ran += ran;
 	emit_event(SW_E_RAN, now, i, cpu, ran);
 	emit_for_agent(SW_E_YIELDED, now, i, cpu, 0);
-	changed = stop_task(i);
+	changed = stop_task_locked(i);
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
@@ -126,14 +126,14 @@ static __always_inline void agent_on_yield(u32 i, u32 cpu)
 static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
 {
 	struct sw_managed *m = managed_at(i);
-	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now), changed;
+	u64 now = core_lock_now(), ran = take_elapsed_locked(i, cpu, now), changed;
 
 	m->ran += ran;
 	m->finished++;
 	m->release = release;
 	emit_event(SW_E_RAN, now, i, cpu, ran);
 	emit_for_agent(SW_E_NEXT_JOB, now, i, cpu, release);
-	changed = stop_task(i);
+	changed = stop_task_locked(i);
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
@@ -142,17 +142,17 @@ static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
+static __always_inline u64 fill_slot_locked(u64 now, u32 cpu, u32 i, u32 stops)
 {
 	struct sw_task *t = sw_task(&core, i);
 
 	if (cpu >= SW_CPUS)
 		return 0;
-	empty_slot(cpu);
+	empty_slot_locked(cpu);
 	if (i && i <= SW_TASKS && t->state != SW_ABSENT && managed_at(i)->stops == stops &&
 	    !cpu_at(cpu)->gone) {
 		if (t->on)
-			empty_slot(t->on - 1);
+			empty_slot_locked(t->on - 1);
 		*sw_runner(&core, cpu) = i;
 		t->on = cpu + 1;
 		t->last = cpu + 1;
@@ -178,7 +178,7 @@ static __always_inline int assign(struct sw_slots *a)
 #pragma unroll
 	for (k = 0; k < SW_SLOTS; k++)
 		if (k < a->count)
-			changed |= fill_slot(now, a->slots[k].cpu, a->slots[k].task, a->slots[k].stops);
+			changed |= fill_slot_locked(now, a->slots[k].cpu, a->slots[k].task, a->slots[k].stops);
 	WRITE_ONCE(last_heartbeat, now);
 	a->lost = events_lost;
 	commit_and_unlock(now, changed, 0);

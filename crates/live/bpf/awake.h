@@ -40,7 +40,7 @@ static __always_inline bool is_awake(struct task_struct *p)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 sync_awake(u64 now, struct task_struct *p, u32 i)
+static __always_inline u64 sync_awake_locked(u64 now, struct task_struct *p, u32 i)
 {
 	bool awake = is_awake(p);
 

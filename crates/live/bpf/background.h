@@ -80,7 +80,7 @@ SW_FN int cpu_event(s32 cpu, u32 why, bool lost)
 	now = core_lock_now();
 	if (why == SW_WHY_BACKGROUND)
 		cpu_at(cpu)->until = lost ? now + reserve_ns : 0;
-	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
+	changed = lost ? lose_cpu_locked(now, cpu, why) : regain_cpu_locked(now, cpu, why);
 	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;

@@ -11,11 +11,11 @@
 #include "mutexes.h"
 
 /*
- * Whether the CPU is there to use.
+ * Whether the core may use the CPU; if not, notes why: it is none of the scheduler's (not @ours), or not @online.
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
+static __always_inline bool init_cpu_locked(u64 now, u32 cpu, bool ours, bool online)
 {
 	if (!ours) {
 		cpu_at(cpu)->gone |= SW_WHY_NOT_OURS;
@@ -23,7 +23,7 @@ static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
 	}
 	if (!online) {
 		cpus_offline |= sw_bit(cpu);
-		lose_cpu(now, cpu, SW_WHY_OFFLINE);
+		lose_cpu_locked(now, cpu, SW_WHY_OFFLINE);
 	}
 	return !cpu_at(cpu)->gone;
 }
@@ -43,7 +43,7 @@ static __always_inline int configure(struct sw_configure *a)
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
 	bpf_for(k, 0, SW_CPUS)
-		if (is_there(now, k, cpus & sw_bit(k), k < cpu_count && bpf_cpumask_test_cpu(k, online)))
+		if (init_cpu_locked(now, k, cpus & sw_bit(k), k < cpu_count && bpf_cpumask_test_cpu(k, online)))
 			there |= sw_bit(k);
 	sw_init(&core, order, there);
 	core_unlock();
@@ -86,7 +86,7 @@ static __always_inline bool stays_awake(struct task_struct *p)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool may_enter(struct task_struct *p, u32 i, u64 affinity)
+static __always_inline bool may_enter_locked(struct task_struct *p, u32 i, u64 affinity)
 {
 	const struct sw_managed *m = managed_at(i);
 
@@ -103,7 +103,7 @@ u32 fence;
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32 i)
+static __always_inline u64 sync_thread_state_locked(u64 now, struct task_struct *p, u32 i)
 {
 	bool slept = sw_task(&core, i)->awake && !is_awake(p);
 	u64 changed = 0;
@@ -116,7 +116,7 @@ static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32
 	/* One that has woken up since may be on its way to sleep again: of that its callbacks wait for the lock. */
 	if (!sw_task(&core, i)->awake && (slept ? is_awake(p) : stays_awake(p)))
 		changed |= on_wakeup_locked(now, i, SW_NO_CPU);
-	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
+	return changed | change_affinity_locked(now, i, p->cpus_mask.bits[0]);
 }
 
 /*
@@ -135,7 +135,7 @@ SW_FN int replay_missed_callbacks(struct task_struct *p __arg_trusted, u32 i)
 		now = core_lock_now();
 		/* May end its part: it may be bound to other CPUs by now. */
 		if (number_of(p) == i)
-			changed = sync_thread_state(now, p, i);
+			changed = sync_thread_state_locked(now, p, i);
 		commit_unlock_and_arm(now, changed, 0);
 		bpf_local_irq_restore(&flags);
 	}
@@ -154,7 +154,7 @@ SW_FN int replay_missed_callbacks(struct task_struct *p __arg_trusted, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool has_other_number(struct task_struct *p, u32 i)
+static __always_inline bool has_other_number_locked(struct task_struct *p, u32 i)
 {
 	u32 known = own_number(p);
 
@@ -193,11 +193,11 @@ static __always_inline int admit(struct sw_admit *a)
 	}
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	if (has_other_number(p, i))
+	if (has_other_number_locked(p, i))
 		error = -EBUSY;
 	else if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
 		error = -EALREADY;
-	else if (!may_enter(p, i, affinity))
+	else if (!may_enter_locked(p, i, affinity))
 		error = -ESRCH;
 	if (error) {
 		core_unlock();
@@ -230,7 +230,7 @@ static __always_inline int admit(struct sw_admit *a)
 		m->demoted = 0;
 		m->release = 0;
 		m->awaits_trigger = 0;
-		forget_triggers(i);
+		forget_triggers_locked(i);
 		borrowed = known_number(p);
 		/* Its own of before is none that is lent to it. */
 		if (borrowed == s->number)
@@ -299,7 +299,7 @@ static __always_inline int next_job(struct sw_job *a)
 	a->held = 0;
 	a->triggers = 0;
 	if (!i || number_of(p) != i) {
-		/* The threads of what it triggers have been told already. */
+		/* The triggers have been announced to the threads of their tasks, so they have to be executed. */
 		affect(a, false);
 		return -ESRCH;
 	}
@@ -316,9 +316,9 @@ static __always_inline int next_job(struct sw_job *a)
 		return 0;
 	}
 	now = core_lock_now();
-	keep_before(i);
-	sw_spend(&core, i, chargeable(i, take_elapsed(i, cpu, now)));
-	take_unlocks(a);
+	keep_before_locked(i);
+	sw_spend(&core, i, chargeable_locked(i, take_elapsed_locked(i, cpu, now)));
+	take_unlocks_locked(a);
 	sw_unlock_last(&core, &mutexes, i, now);
 	if (release == SW_NEVER) {
 		emit_for_agent(SW_E_LAST_JOB, now, i, cpu, 0);
@@ -329,13 +329,13 @@ static __always_inline int next_job(struct sw_job *a)
 		m->warned_left = m->warned_budget;
 		m->release = sleeps ? release : 0;
 		if (release == SW_ON_TRIGGER) {
-			release = next_triggered(i);
+			release = next_triggered_locked(i);
 			a->sleeps = release == SW_NEVER;
 			a->triggers = m->triggers;
 		}
 		changed = sw_complete(&core, &mutexes, i, release, now);
 		task_before.state = SW_BLOCKED;
-		emit_changes(now, i);
+		emit_changes_locked(now, i);
 	}
 	changed |= trigger_all(a, now, SW_AT_COMPLETION);
 	a->held = a->release != SW_NEVER && *sw_runner(&core, cpu) != i;
@@ -364,10 +364,10 @@ static __always_inline int first_job(struct sw_job *a)
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
 	if (release == SW_ON_TRIGGER)
-		release = next_triggered(i);
-	keep_before(i);
+		release = next_triggered_locked(i);
+	keep_before_locked(i);
 	changed = sw_next_job(&core, i, release, now);
-	emit_changes(now, i);
+	emit_changes_locked(now, i);
 	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;

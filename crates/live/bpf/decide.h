@@ -217,11 +217,11 @@ struct sw_task_before {
 } task_before;
 
 /*
- * Keeps what the decision that follows may change of a task, for emit_changes().
+ * Keeps what the decision that follows may change of a task, for emit_changes_locked().
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void keep_before(u32 i)
+static __always_inline void keep_before_locked(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
 
@@ -231,11 +231,11 @@ static __always_inline void keep_before(u32 i)
 }
 
 /*
- * Emits what the decision has changed of the task since keep_before().
+ * Emits what the decision has changed of the task since keep_before_locked().
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void emit_changes_here(u64 now, u32 i)
+static __always_inline void emit_changes_here_locked(u64 now, u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
 
@@ -250,13 +250,13 @@ static __always_inline void emit_changes_here(u64 now, u32 i)
 }
 
 /*
- * emit_changes_here(), once for all decisions but the most frequent one.
+ * emit_changes_here_locked(), once for all decisions but the most frequent one.
  *
- * Context: as emit_changes_here().
+ * Context: as emit_changes_here_locked().
  */
-SW_FN int emit_changes(u64 now, u32 i)
+SW_FN int emit_changes_locked(u64 now, u32 i)
 {
-	emit_changes_here(now, i);
+	emit_changes_here_locked(now, i);
 	return 0;
 }
 
@@ -265,7 +265,7 @@ SW_FN int emit_changes(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off. Releases the lock.
  */
-static __always_inline void commit_here(u64 now, u64 changed, u64 except)
+static __always_inline void commit_and_unlock_here(u64 now, u64 changed, u64 except)
 {
 	while (changed && can_loop) {
 		struct sw_cpu *c;
@@ -289,13 +289,13 @@ static __always_inline void commit_here(u64 now, u64 changed, u64 except)
 }
 
 /*
- * commit_here(), once for all decisions but the most frequent one.
+ * commit_and_unlock_here(), once for all decisions but the most frequent one.
  *
- * Context: as commit_here().
+ * Context: as commit_and_unlock_here().
  */
 SW_FN int commit_and_unlock(u64 now, u64 changed, u64 except)
 {
-	commit_here(now, changed, except);
+	commit_and_unlock_here(now, changed, except);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ SW_FN int commit_and_unlock(u64 now, u64 changed, u64 except)
  *
  * Context: core's lock held, interrupts off.
  */
-SW_FN u64 take_elapsed(u32 i, u32 cpu, u64 now)
+SW_FN u64 take_elapsed_locked(u32 i, u32 cpu, u64 now)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	struct sw_managed *m = managed_at(i);
@@ -328,7 +328,7 @@ SW_FN u64 take_elapsed(u32 i, u32 cpu, u64 now)
  *
  * Context: core's lock held, interrupts off.
  */
-SW_FN u64 chargeable(u32 i, u64 ran)
+SW_FN u64 chargeable_locked(u32 i, u64 ran)
 {
 	const struct sw_task *t = sw_task(&core, i);
 	u64 periods;
@@ -348,7 +348,7 @@ SW_FN u64 chargeable(u32 i, u64 ran)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void clear_current(u32 i, u32 cpu, u64 now, u64 ran)
+static __always_inline void clear_current_locked(u32 i, u32 cpu, u64 now, u64 ran)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 
@@ -368,7 +368,7 @@ static __always_inline void clear_current(u32 i, u32 cpu, u64 now, u64 ran)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 empty_slot(u32 cpu)
+static __always_inline u64 empty_slot_locked(u32 cpu)
 {
 	u32 i = *sw_runner(&core, cpu);
 
@@ -385,7 +385,7 @@ static __always_inline u64 empty_slot(u32 cpu)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void emit_cpu_event(u32 kind, u64 now, u32 cpu, u32 why)
+static __always_inline void emit_cpu_event_locked(u32 kind, u64 now, u32 cpu, u32 why)
 {
 	if (agent_decides || why == SW_WHY_OFFLINE)
 		emit_for_agent(kind, now, 0, cpu, why);
@@ -394,11 +394,11 @@ static __always_inline void emit_cpu_event(u32 kind, u64 now, u32 cpu, u32 why)
 }
 
 /*
- * The CPU is gone for a reason, with the lock held.
+ * The core may not use the CPU from now on, for a reason.
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
+static __always_inline u64 lose_cpu_locked(u64 now, u32 cpu, u32 why)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u32 was = c->gone;
@@ -406,25 +406,25 @@ static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 	if (was & why)
 		return 0;
 	c->gone = was | why;
-	emit_cpu_event(SW_E_CPU_LOST, now, cpu, why);
+	emit_cpu_event_locked(SW_E_CPU_LOST, now, cpu, why);
 	if (agent_decides)
-		return empty_slot(cpu);
+		return empty_slot_locked(cpu);
 	return was ? 0 : sw_cpu_leave(&core, cpu);
 }
 
 /*
- * The reason is no more.
+ * The reason is no more. The core may use the CPU again if there is no other.
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
+static __always_inline u64 regain_cpu_locked(u64 now, u32 cpu, u32 why)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 
 	if (!(c->gone & why))
 		return 0;
 	c->gone &= ~why;
-	emit_cpu_event(SW_E_CPU_BACK, now, cpu, why);
+	emit_cpu_event_locked(SW_E_CPU_BACK, now, cpu, why);
 	if (agent_decides)
 		return 0;
 	return c->gone ? 0 : sw_cpu_join(&core, cpu);

@@ -107,7 +107,7 @@ static __always_inline void check_loan_to(struct task_struct *p, u32 own)
  *
  * Context: core's lock held, interrupts off.
  */
-SW_FN int take_number_back(u64 now, u32 i)
+SW_FN int take_number_back_locked(u64 now, u32 i)
 {
 	struct sw_managed *m = managed_at(i), *own = managed_at(m->lends_to);
 	u64 borrower = borrower_of(i);
@@ -130,7 +130,7 @@ SW_FN int take_number_back(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-SW_FN int set_waits(u64 now, u32 i, bool waits)
+SW_FN int set_waits_locked(u64 now, u32 i, bool waits)
 {
 	struct sw_managed *m = managed_at(i);
 
@@ -141,7 +141,7 @@ SW_FN int set_waits(u64 now, u32 i, bool waits)
 		waiting++;
 	} else {
 		waiting--;
-		take_number_back(now, i);
+		take_number_back_locked(now, i);
 	}
 	mark_loan(i);
 	return 0;
@@ -165,7 +165,7 @@ static __always_inline bool on_wait(struct task_struct *p, u32 i)
 		if (own_number(p) == own && sw_task(&core, own)->state != SW_ABSENT) {
 			/* It may have changed when the thread executed another program. */
 			managed_at(own)->pid = p->pid;
-			set_waits(now, own, true);
+			set_waits_locked(now, own, true);
 		}
 		core_unlock();
 	}
@@ -187,7 +187,7 @@ static __always_inline void on_wait_over(struct task_struct *p)
 
 	if (own && READ_ONCE(managed_at(own)->waits)) {
 		now = core_lock_now();
-		set_waits(now, own, false);
+		set_waits_locked(now, own, false);
 		core_unlock();
 	} else if (!p->pi_blocked_on) {
 		return;
@@ -211,7 +211,7 @@ static __always_inline u64 common_cpus(u32 i, struct task_struct *b)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool may_lend(u32 i, struct task_struct *b)
+static __always_inline bool may_lend_locked(u32 i, struct task_struct *b)
 {
 	u32 other = known_number(b);
 	const struct sw_task *t = sw_task(&core, other);
@@ -234,11 +234,11 @@ static __always_inline bool may_lend(u32 i, struct task_struct *b)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 suspend(u64 now, u32 i)
+static __always_inline u64 suspend_locked(u64 now, u32 i)
 {
 	if (!i)
 		return 0;
-	take_number_back(now, i);
+	take_number_back_locked(now, i);
 	stop_running_locked(now, i);
 	return sw_task(&core, i)->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
 }
@@ -248,15 +248,15 @@ static __always_inline u64 suspend(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b, struct sw_storage *s)
+static __always_inline u64 begin_loan_locked(u64 now, u32 i, struct task_struct *b, struct sw_storage *s)
 {
 	struct sw_managed *m = managed_at(i);
 	u32 own = own_number(b), other = known_number(b);
 	u64 changed;
 
 	/* That of another thread that waits for it, and is less urgent; or its own is lent, and it is about to wake up. */
-	take_number_back(now, other);
-	take_number_back(now, own);
+	take_number_back_locked(now, other);
+	take_number_back_locked(now, own);
 	s->borrowed = i;
 	m->borrower_pid = b->pid;
 	m->lends_to = own;
@@ -270,9 +270,9 @@ static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b, str
 	/* Full memory barrier: what the borrower runs as, and whether it is awake, is read after it. */
 	__sync_lock_test_and_set(&m->holder, (u64)b);
 	/* Its own as well: for a moment it had that. */
-	changed = suspend(now, own);
+	changed = suspend_locked(now, own);
 	if (other != own)
-		changed |= suspend(now, other);
+		changed |= suspend_locked(now, other);
 	return changed;
 }
 
@@ -281,7 +281,7 @@ static __always_inline u64 begin_loan(u64 now, u32 i, struct task_struct *b, str
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 have_own_again(u64 now, u32 i, struct task_struct *p)
+static __always_inline u64 have_own_again_locked(u64 now, u32 i, struct task_struct *p)
 {
 	struct sw_managed *m = managed_at(i);
 	u64 changed = 0;
@@ -297,7 +297,7 @@ static __always_inline u64 have_own_again(u64 now, u32 i, struct task_struct *p)
 		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, 0);
 		changed = sw_narrow(&core, i, 0);
 	}
-	return changed | sync_awake(now, p, i);
+	return changed | sync_awake_locked(now, p, i);
 }
 
 /*
@@ -305,22 +305,22 @@ static __always_inline u64 have_own_again(u64 now, u32 i, struct task_struct *p)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, struct task_struct *b,
-				       struct sw_storage *s)
+static __always_inline u64 update_loan_locked(u64 now, u32 i, struct task_struct *p, struct task_struct *b,
+					      struct sw_storage *s)
 {
 	struct sw_managed *m = managed_at(i);
 	const struct sw_task *t = sw_task(&core, i);
 	u64 changed = 0, common, narrowed;
 
 	if (!m->waits)
-		return known_number(p) == i ? have_own_again(now, i, p) : 0;
-	if (!b || !s || !may_lend(i, b)) {
-		take_number_back(now, i);
+		return known_number(p) == i ? have_own_again_locked(now, i, p) : 0;
+	if (!b || !s || !may_lend_locked(i, b)) {
+		take_number_back_locked(now, i);
 		return t->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
 	}
 	if (m->holder != (u64)b) {
-		take_number_back(now, i);
-		changed = begin_loan(now, i, b, s);
+		take_number_back_locked(now, i);
+		changed = begin_loan_locked(now, i, b, s);
 	}
 	common = common_cpus(i, b);
 	narrowed = common == t->affinity ? 0 : common;
@@ -329,7 +329,7 @@ static __always_inline u64 update_loan(u64 now, u32 i, struct task_struct *p, st
 		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 		changed |= sw_narrow(&core, i, narrowed);
 	}
-	return changed | sync_awake(now, b, i);
+	return changed | sync_awake_locked(now, b, i);
 }
 
 /*
@@ -382,7 +382,7 @@ SW_FN int check_loan(u32 i)
 	now = core_lock_now();
 	/* Another thread than was read is none that @p waits for. */
 	if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
-		changed = update_loan(now, i, p, found == owner ? b : NULL, s);
+		changed = update_loan_locked(now, i, p, found == owner ? b : NULL, s);
 	else
 		m->borrows = 0;
 	commit_unlock_and_arm(now, changed, 0);

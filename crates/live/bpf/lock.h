@@ -3,6 +3,8 @@
  * The lock around the core. A ticket lock of our own: global functions, which make the core cheap to
  * verify, may not be called under a bpf_spin_lock. It is fair, and taken with interrupts off
  * everywhere: callbacks of the scheduler have them off, commands and timers switch them off.
+ *
+ * A function whose name ends in _locked is called with this lock held, and leaves it held; one that releases it says `unlock`.
  */
 #ifndef SW_LOCK_H
 #define SW_LOCK_H
@@ -47,7 +49,7 @@ SW_FN int core_lock(void)
 /*
  * Ends the turn.
  *
- * Context: lock held.
+ * Context: core's lock held, interrupts off. Releases the lock.
  */
 static __always_inline void core_unlock(void)
 {

@@ -352,7 +352,11 @@ static __always_inline bool ranks_above_ext(const struct task_struct *p)
 	return p->prio < SW_PRIO_ORDINARY && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
 }
 
-/* Under the run queue's lock, at every switch: whether a higher class has the CPU. */
+/*
+ * At every switch: whether a higher class has the CPU.
+ *
+ * Context: tracepoint on the CPU that switches, its run queue's lock held, interrupts off. Takes the core's lock.
+ */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {

@@ -21,7 +21,7 @@
 #include "timers.h"
 #include "observed.h"
 
-int set_waits(u64 now, u32 i, bool waits);
+int set_waits_locked(u64 now, u32 i, bool waits);
 int on_stop(u32 i, s32 cpu, bool goes_on);
 
 /*
@@ -34,7 +34,7 @@ static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 	struct sw_managed *m = managed_at(i);
 	u64 changed;
 
-	keep_before(i);
+	keep_before_locked(i);
 	/* Where releases are known, waking up is none. */
 	if (!sw_task(&core, i)->follows) {
 		emit_event(SW_E_WOKEN, now, i, cpu, 0);
@@ -44,7 +44,7 @@ static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
 		changed |= sw_next_job(&core, i, m->release, now);
 	m->release = 0;
-	emit_changes_here(now, i);
+	emit_changes_here_locked(now, i);
 	return changed;
 }
 
@@ -100,9 +100,9 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 	}
 	changed = on_wakeup_locked(now, i, scx_bpf_task_cpu(p));
 	on = sw_task(&core, i)->on;
-	release = earlier(SW_TIMER_RELEASES, sw_next_replenishment(&core));
+	release = earlier_locked(SW_TIMER_RELEASES, sw_next_replenishment(&core));
 	/* Its own CPU is kicked when it is queued, which comes next. */
-	commit_here(now, changed, on ? sw_bit(on - 1) : 0);
+	commit_and_unlock_here(now, changed, on ? sw_bit(on - 1) : 0);
 	arm(SW_TIMER_RELEASES, release);
 }
 
@@ -156,12 +156,12 @@ static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 	WRITE_ONCE(managed_at(i)->queued, 0);
 	/* Emitted first: another CPU that finds it running may emit at once that it stops. */
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
-	/* Full memory barrier; pairs with commit_here(). */
+	/* Full memory barrier; pairs with commit_and_unlock_here(). */
 	__sync_lock_test_and_set(&c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met the task that ran before. */
 	if (READ_ONCE(*sw_runner(&core, cpu)) != i && !may_continue(p, i, cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	arm_budget(cpu, now, budget_left(i));
+	arm_budget(cpu, now, budget_left_locked(i));
 }
 
 /*
@@ -212,15 +212,15 @@ SW_FN int on_stop(u32 i, s32 cpu, bool goes_on)
 		core_unlock();
 		return 0;
 	}
-	keep_before(i);
-	ran = take_elapsed(i, cpu, now);
-	clear_current(i, cpu, now, ran);
+	keep_before_locked(i);
+	ran = take_elapsed_locked(i, cpu, now);
+	clear_current_locked(i, cpu, now, ran);
 	/* A task that goes to sleep within a job needs no new budget for what is over. */
 	if (charged)
-		changed = sw_charge(&core, i, chargeable(i, ran), now);
+		changed = sw_charge(&core, i, chargeable_locked(i, ran), now);
 	else
-		sw_spend(&core, i, chargeable(i, ran));
-	emit_changes(now, i);
+		sw_spend(&core, i, chargeable_locked(i, ran));
+	emit_changes_locked(now, i);
 	/* A task that is preempted before it could sleep needs a timer to be released. */
 	if (charged)
 		commit_unlock_and_arm(now, changed, 0);
@@ -294,12 +294,12 @@ SW_FN int on_yield(u32 i, s32 cpu)
 		return 0;
 	}
 	now = core_lock_now();
-	keep_before(i);
-	changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
+	keep_before_locked(i);
+	changed = sw_charge(&core, i, chargeable_locked(i, take_elapsed_locked(i, cpu, now)), now);
 	emit_event(SW_E_YIELDED, now, i, cpu, 0);
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
-	emit_changes(now, i);
+	emit_changes_locked(now, i);
 	/* This CPU is about to look. */
 	commit_unlock_and_arm(now, changed, sw_bit(cpu));
 	return 0;
@@ -322,9 +322,9 @@ SW_FN int stop_running_locked(u64 now, u32 i)
 
 		if (cpu_at(k)->current != i)
 			continue;
-		ran = take_elapsed(i, k, now);
-		clear_current(i, k, now, ran);
-		sw_spend(&core, i, chargeable(i, ran));
+		ran = take_elapsed_locked(i, k, now);
+		clear_current_locked(i, k, now, ran);
+		sw_spend(&core, i, chargeable_locked(i, ran));
 		/* Its slice has no end. */
 		scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
 	}
@@ -338,9 +338,9 @@ SW_FN int stop_running_locked(u64 now, u32 i)
  */
 static __always_inline u64 remove_locked(u64 now, u32 i)
 {
-	u64 changed = agent_decides ? stop_task(i) : 0;
+	u64 changed = agent_decides ? stop_task_locked(i) : 0;
 
-	set_waits(now, i, false);
+	set_waits_locked(now, i, false);
 	return changed | sw_leave(&core, i);
 }
 
@@ -350,7 +350,7 @@ static __always_inline u64 remove_locked(u64 now, u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
+static __always_inline u64 change_affinity_locked(u64 now, u32 i, u64 affinity)
 {
 	struct sw_managed *m = managed_at(i);
 	struct sw_task *t = sw_task(&core, i);
@@ -388,7 +388,7 @@ static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 				emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 			changed = sw_narrow(&core, i, narrowed);
 		}
-		changed |= ask_for_affinity(now, i, affinity);
+		changed |= change_affinity_locked(now, i, affinity);
 	} else if (m->demoted && !narrowed) {
 		/* What it asks for now may be granted. */
 		m->asked = affinity;
@@ -435,7 +435,7 @@ static __always_inline void on_class_change(struct task_struct *p, u32 i)
 		if (agent_decides) {
 			sw_task(&core, i)->awake = 0;
 			emit_for_agent(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
-			changed = stop_task(i);
+			changed = stop_task_locked(i);
 		} else {
 			stop_running_locked(now, i);
 			changed = on_block_locked(now, i, scx_bpf_task_cpu(p));

@@ -58,7 +58,7 @@ SW_FN int sw_say(u32 fact, u32 i, u64 now, u64 value)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void take_unlocks(struct sw_job *a)
+static __always_inline void take_unlocks_locked(struct sw_job *a)
 {
 	u32 k;
 
@@ -135,7 +135,7 @@ static __always_inline int affect(struct sw_job *a, bool yields)
 	bpf_local_irq_save(&flags);
 	cpu = scx_bpf_task_cpu(p);
 	now = core_lock_now();
-	take_unlocks(a);
+	take_unlocks_locked(a);
 	if (mutexes.unlocked[0])
 		changed = sw_unlock(&core, &mutexes, i, now);
 	changed |= trigger_all(a, now, 0);

@@ -80,7 +80,7 @@ static __always_inline void on_observed_stop(struct task_struct *p, u32 cpu)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool end_observing(u32 i)
+static __always_inline bool end_observing_locked(u32 i)
 {
 	struct sw_managed *m = managed_at(i);
 
@@ -109,7 +109,7 @@ static __always_inline void on_observed_exit(struct task_struct *p)
 	i = s->observed;
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	if (s->observation == managed_at(i)->observation && end_observing(i))
+	if (s->observation == managed_at(i)->observation && end_observing_locked(i))
 		emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 	core_unlock();
 	bpf_local_irq_restore(&flags);
@@ -174,7 +174,7 @@ static __always_inline int stop_observing(struct sw_change *a)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
 	core_lock_now();
-	end_observing(i);
+	end_observing_locked(i);
 	core_unlock();
 	bpf_local_irq_restore(&flags);
 	return 0;

@@ -67,7 +67,7 @@ static __always_inline void alarm(u64 at)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 earlier(u32 which, u64 at)
+static __always_inline u64 earlier_locked(u32 which, u64 at)
 {
 	if (at >= armed[which & 3])
 		return 0;
@@ -134,7 +134,7 @@ SW_FN int arm(u32 which, u64 at)
  */
 static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 except)
 {
-	u64 release = earlier(SW_TIMER_RELEASES, sw_next_replenishment(&core));
+	u64 release = earlier_locked(SW_TIMER_RELEASES, sw_next_replenishment(&core));
 
 	commit_and_unlock(now, changed, except);
 	arm(SW_TIMER_RELEASES, release);
@@ -145,7 +145,7 @@ static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 exce
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline s64 budget_left(u32 i)
+static __always_inline s64 budget_left_locked(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
 	const struct sw_managed *m = managed_at(i);
@@ -189,12 +189,12 @@ SW_FN s64 check_budget(u32 cpu)
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
 	i = cpu_at(cpu)->current;
-	if (i && budget_left(i)) {
-		keep_before(i);
-		changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
-		emit_changes(now, i);
+	if (i && budget_left_locked(i)) {
+		keep_before_locked(i);
+		changed = sw_charge(&core, i, chargeable_locked(i, take_elapsed_locked(i, cpu, now)), now);
+		emit_changes_locked(now, i);
 		if (*sw_runner(&core, cpu) == i)
-			left = budget_left(i);
+			left = budget_left_locked(i);
 	}
 	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
@@ -246,9 +246,9 @@ static __always_inline u64 release_next(u64 *at)
 	*at = core_lock_now();
 	i = core.timers;
 	if (i) {
-		keep_before(i);
+		keep_before_locked(i);
 		changed = sw_replenish_next(&core, *at);
-		emit_changes(*at, i);
+		emit_changes_locked(*at, i);
 	} else {
 		changed = 0;
 	}

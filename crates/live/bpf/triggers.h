@@ -31,7 +31,7 @@ static __always_inline struct sw_triggers *triggers_of(u64 number)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline u64 next_triggered(u32 i)
+static __always_inline u64 next_triggered_locked(u32 i)
 {
 	u64 release = sw_next_arrival(triggers_of(i));
 
@@ -63,9 +63,9 @@ SW_FN u64 trigger_one(u32 i, u32 place, u64 now, u64 by)
 	emit_event(SW_E_TRIGGERED, now, i, SW_NO_CPU, by | (u64)taken << SW_TRIGGER_TAKEN_SHIFT);
 	if (taken != SW_TRIGGER_RELEASES || !m->awaits_trigger)
 		return 0;
-	keep_before(i);
-	changed = sw_next_job(&core, i, next_triggered(i), now);
-	emit_changes(now, i);
+	keep_before_locked(i);
+	changed = sw_next_job(&core, i, next_triggered_locked(i), now);
+	emit_changes_locked(now, i);
 	return changed;
 }
 
@@ -74,7 +74,7 @@ SW_FN u64 trigger_one(u32 i, u32 place, u64 now, u64 by)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void forget_triggers(u32 i)
+static __always_inline void forget_triggers_locked(u32 i)
 {
 	struct sw_triggers *q = triggers_of(i);
 

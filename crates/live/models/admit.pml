@@ -9,7 +9,7 @@
  *
  * What stands for what, in crates/live:
  *	admit, settle, dismiss	the functions of that name in bpf/commands.h, called by Members in src/kernel/members.rs
- *	replay			replay_missed_callbacks(), with sync_thread_state() and requeue_thread()
+ *	replay			replay_missed_callbacks(), with sync_thread_state_locked() and requeue_thread()
  *	is_task			number_of() in bpf/decide.h
  *	runnable, quiescent	ops.runnable() and ops.quiescent(): on_wakeup(), on_block() in bpf/managed.h
  *	enqueue, cpu		enqueue() in bpf/queues.h, pull_assigned() in bpf/assigned.h, on_promotion(), on_start(), on_stop() in bpf/managed.h

@@ -9,7 +9,7 @@
  * other.
  *
  * What stands for what, all in crates/live/bpf:
- *	decide, commit		commit_here() in decide.h, after any event of the core
+ *	decide, commit		commit_and_unlock_here() in decide.h, after any event of the core
  *	wake			ops.runnable() and ops.enqueue(): on_wakeup() in managed.h, enqueue() in queues.h
  *	enqueue			enqueue() and kick_cpu_for() in queues.h
  *	look			dispatch() in main.bpf.c, pull_assigned() in assigned.h

@@ -8,7 +8,7 @@
  *
  * What stands for what, in crates/live/bpf:
  *	cpu			on_start() and on_stop() in managed.h
- *	charge			take_elapsed() in decide.h
+ *	charge			take_elapsed_locked() in decide.h
  *	check_and_arm		check_and_arm_budget(), with check_budget(), in timers.h
  *	ends			budget_ended() in timers.h: the timer may have been started by another CPU, and end there
  *	looks			background_due() in timers.h, ten times a second on another CPU

@@ -36,7 +36,7 @@ bit done;		/* CPU 1 is back */
 
 inline decide()
 {
-	/* lose_cpu() or regain_cpu(): the task is assigned where it may run. */
+	/* lose_cpu_locked() or regain_cpu_locked(): the task is assigned where it may run. */
 	if
 	:: offline && wide -> on = 1
 	:: offline && !wide -> on = 0

@@ -12,7 +12,7 @@
  *	lose_cpu, regain_cpu		the functions of that name in bpf/decide.h
  *	starts, stops			on_start() in bpf/managed.h, agent_on_stop() in bpf/agent.h
  *	emit				write_here() in bpf/trace.h
- *	fill				assign() and fill_slot() in bpf/agent.h
+ *	fill				assign() and fill_slot_locked() in bpf/agent.h
  *	apply				Decider::report() in src/agent/decider/reports.rs
  *	resync				Agent::resync() in src/agent/thread.rs, task_snapshot() in bpf/agent.h, resync_task() and
  *					resync_cpu() in src/agent/decider/resync.rs
@@ -61,7 +61,7 @@ inline emit(what, at, value)
 	fi
 }
 
-/* stop_task() */
+/* stop_task_locked() */
 inline stop()
 {
 	stops++;

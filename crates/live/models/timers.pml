@@ -80,7 +80,7 @@ end:	do
 		:: due[4] = 1
 		:: due[2] = 0
 		fi;
-		/* earlier() */
+		/* earlier_locked() */
 		if
 		:: first >= armed -> at = 0
 		:: else -> at = first; armed = at
