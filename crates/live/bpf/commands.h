@@ -374,17 +374,6 @@ static __always_inline int first_job(struct sw_job *a)
 }
 
 /*
- * By what rule the task is triggered, before its first job.
- *
- * Context: task context, before the run begins.
- */
-static __always_inline int set_triggers(struct sw_trigger_rule *a)
-{
-	sw_init_triggers(triggers_of(a->task), a->places, a->limit);
-	return 0;
-}
-
-/*
  * The task takes no part any more and goes on in the background. A thread that was just being queued for the last time
  * as this task is found by calling again when that is over.
  *

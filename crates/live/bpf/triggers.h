@@ -99,4 +99,15 @@ static __always_inline u64 trigger_all(struct sw_job *a, u64 now, u64 by)
 	return changed;
 }
 
+/*
+ * By what rule the task is triggered, before its first job.
+ *
+ * Context: task context, before the run begins.
+ */
+static __always_inline int set_triggers(struct sw_trigger_rule *a)
+{
+	sw_init_triggers(triggers_of(a->task), a->places, a->limit);
+	return 0;
+}
+
 #endif
