@@ -59,7 +59,11 @@ static __always_inline int configure(struct sw_configure *a)
  */
 static __always_inline int set_cache(struct sw_cache *a)
 {
-	*sw_mates(&core, a->cpu) = a->mates;
+	u32 cpu = a->cpu;
+
+	if (cpu >= SW_CPUS)
+		return -ERANGE;
+	*sw_mates(&core, cpu) = a->mates;
 	return 0;
 }
 
@@ -394,11 +398,17 @@ static __always_inline int dismiss(struct sw_change *a)
 /*
  * The task may ask for these CPUs.
  *
- * Context: task context.
+ * Context: task context, no locks held (BPF_PROG_RUN), and not beside admit() of the same task. Does not need the core's lock: it
+ * stores one word, so change_affinity_locked() reads the old or the new set, both of which were approved. User space binds the thread
+ * after this, and what it asks for by that reads the new one.
  */
 static __always_inline int approve(struct sw_change *a)
 {
-	managed_at(a->task)->approved = a->value;
+	u32 i = a->task;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	WRITE_ONCE(managed_at(i)->approved, a->value);
 	return 0;
 }
 

@@ -357,7 +357,7 @@ static __always_inline u64 change_affinity_locked(u64 now, u32 i, u64 affinity)
 
 	if (affinity == t->affinity)
 		return 0;
-	if (affinity == m->approved || !(t->affinity & ~affinity)) {
+	if (affinity == READ_ONCE(m->approved) || !(t->affinity & ~affinity)) {
 		emit_for_agent(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
 		return sw_set_affinity(&core, i, affinity);
 	}

@@ -106,7 +106,11 @@ static __always_inline u64 trigger_all(struct sw_job *a, u64 now, u64 by)
  */
 static __always_inline int set_triggers(struct sw_trigger_rule *a)
 {
-	sw_init_triggers(triggers_of(a->task), a->places, a->limit);
+	u32 i = a->task;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	sw_init_triggers(triggers_of(i), a->places, a->limit);
 	return 0;
 }
 
