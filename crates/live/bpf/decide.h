@@ -3,8 +3,8 @@
  * The way every decision goes: core_lock_now() takes the lock and reads the clock, the core decides,
  * commit_and_unlock() emits what was decided, kicks the CPUs that should now run something else and releases the lock.
  *
- * Wherever the rest of this folder says "decided" and "done", the first is the core's word and the
- * second what a CPU really does; `current` of a CPU is done, `runner` of the core is decided.
+ * In this folder "decided" is what the core says, `runner` of a CPU in the core; "done" is what a CPU really does, `current` of a CPU
+ * here.
  */
 #ifndef SW_DECIDE_H
 #define SW_DECIDE_H
@@ -37,14 +37,14 @@ struct sw_cpu {
 	u64 began;		/* when it began to run that task */
 	u64 until;		/* when background work has to give it back; 0 unless it has it */
 	u64 ordinary_since;	/* when it began to run ordinary work; 0 if it does not */
-	u64 ordinary_time;	/* the virtual time of that then; once it has stopped: by now */
-	s64 ordinary_lag;	/* how far the first was after the clock of its queue */
-	u64 ordinary_max;	/* the most that the second may be */
-	u64 ordinary_ran;	/* for how long that had run before, ns */
-	u64 ordinary_inverse;	/* of its weight, see inverse_of() */
-	u64 ordinary_slice;	/* for how long it may run at once, ns */
-	u64 ordinary_charged;	/* for how long that had run when its control groups were last charged, ns */
-	u32 ordinary_stopped;	/* thread that is preempted and about to be queued by that time; 0: none */
+	u64 ordinary_time;	/* virtual time of its thread at `ordinary_since`; once the thread has stopped, at that moment */
+	s64 ordinary_lag;	/* `ordinary_time` at the start less the clock of the queue; 0 at most */
+	u64 ordinary_max;	/* the most that `ordinary_time` may be when the thread stops */
+	u64 ordinary_ran;	/* CPU time of the thread at `ordinary_since`, ns */
+	u64 ordinary_inverse;	/* of the thread's weight, see inverse_of() */
+	u64 ordinary_slice;	/* for how long the thread may run at once, ns */
+	u64 ordinary_charged;	/* CPU time of the thread when its control groups were last charged, ns */
+	u32 ordinary_stopped;	/* PID of a preempted thread that is about to be queued by `ordinary_time`; 0: none */
 	u32 ordinary_yields;	/* it has called sched_yield(), and is to let others run */
 	u32 current;		/* managed task that it runs */
 	u32 emitted;		/* assignment that was last emitted */
@@ -68,17 +68,17 @@ struct sw_managed {
 	u64 approved;		/* the CPUs that it may ask for without being asked back */
 	u64 release;		/* of the job that it sleeps for; 0: none */
 	u64 warned_budget;	/* of a job, of a task that is only warned; 0: none */
-	s64 warned_left;
-	u64 thread;		/* which was admitted by the number last: its address, since its number may change */
-	u64 holder;		/* thread that runs as the task: that one, or one to which the number is lent; 0: none now */
-	u32 pid;		/* number of the first */
-	u32 borrower_pid;	/* and of the one to which it was lent last */
+	s64 warned_left;	/* what the present job has left of `warned_budget` */
+	u64 thread;		/* address of the thread that was admitted by the number last; its PID may change */
+	u64 holder;		/* address of the thread that runs as the task: `thread`, or one to which the number is lent; 0: none now */
+	u32 pid;		/* PID of `thread` */
+	u32 borrower_pid;	/* PID of the thread to which the number was lent last */
 	u32 observation;	/* grows with each: by which one the number is observed, see observed.h */
 	u32 demoted;		/* it lost its reservation, until it is admitted again */
-	u64 asked;		/* for which CPUs it asked by that */
-	u64 ran;		/* these three only where an agent decides: for how long, ns */
-	u32 stops;		/* how often it emptied its slot */
-	u32 finished;		/* how many jobs it has finished, by next_job() */
+	u64 asked;		/* the CPUs that it asked for last, if it is `demoted` */
+	u64 ran;		/* for how long it ran, ns; only where an agent decides */
+	u32 stops;		/* how often it emptied its slot; only where an agent decides */
+	u32 finished;		/* how many jobs it has finished, by next_job(); only where an agent decides */
 	u32 observes;		/* the number is that of an observation, see observed.h */
 	u32 queued;		/* it is in its queue or that of excess, or will be in a moment; until it runs */
 	u32 budgeting;		/* enum sw_budgeting */
@@ -88,7 +88,7 @@ struct sw_managed {
 	u32 waits;		/* its thread waits for a lock with priority inheritance, see inherit.h */
 	u32 borrows;		/* its thread has another number by a loan, or had until it is checked */
 	u32 lends_to;		/* number of the borrower's own; 0: it has none */
-	u32 narrowed;		/* for the one to which it is lent */
+	u32 narrowed;		/* its affinity may be narrowed to the CPUs that its borrower may use */
 	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
 
