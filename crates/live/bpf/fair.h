@@ -11,13 +11,7 @@
 #define SW_FAIR_H
 
 #include "groups.h"
-
-/* The queues of ordinary work, see queues.h. */
-#define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
-#define SW_QUEUE_OF_ALL		0x30000ULL
-
-/* Queue of ordinary work that waits for its control group's next period, in the order of these instants. */
-#define SW_QUEUE_OF_LIMITED	0x50000ULL
+#include "queue_ids.h"
 
 /* Time slice of ordinary work, ns; that of a thread with less than the default weight is shorter, and at least the second. */
 #define SW_SLICE	5000000ULL

@@ -14,7 +14,7 @@
  *
  * The callbacks only say that a thread waits, and take its number back; the rest is done by check_loans(), in a timer that
  * is due at once. Who holds a lock is read there without the kernel's locks, so it may be old: of another thread no more than its
- * number is used, which is looked up anew, and while threads wait all is checked again, each millisecond where one does. A
+ * number is used, which is looked up anew, and while threads wait all is checked again, after two milliseconds where one does. A
  * borrower may also have been in the middle of a callback when it had another number: after each change one more check comes soon,
  * and a thread that is queued as a task that sleeps asks for one.
  *
@@ -29,10 +29,14 @@
 
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
 
-/* How soon after a change, and how often, loans are checked, ns. */
+/* How soon loans are checked once more after a change, ns: longer than any callback that knew another number takes. */
 #define SW_LOAN_SETTLES	100000ULL
+/* When they are checked again without a change, ns: after so long for each task that waits, and once more. */
 #define SW_LOAN_CHECK	1000000ULL
-/* So many are checked at a time, or the rest of 64. */
+/*
+ * Bounds the interrupt in which loans are checked: it ends after the word of `loans_checked` in which it reaches this number, so with
+ * 31 + 64 at most, and goes on after SW_LOAN_SETTLES.
+ */
 #define SW_LOANS_AT_ONCE 32
 
 /* How many tasks wait for a lock. Written under the core's lock. */

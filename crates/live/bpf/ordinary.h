@@ -9,13 +9,13 @@
 
 #include "fair.h"
 
-/* Throttled tasks that go on as ordinary work. */
-#define SW_QUEUE_OF_EXCESS	0x40000ULL
-
 /* Since when these two are in use, about; 0: they have been empty for some time. See note_use(). */
 u64 excess_used, shared_used;
-/* For how long a use counts, ns, and after which part of that it is noted again. */
-#define SW_USE		1000000000ULL
+/*
+ * For how long a use counts, ns: far longer than the callback that notes it takes to queue the thread. A queue that is used now and then
+ * keeps its word, which all CPUs would read anew after each change; that a use is noted again after a quarter of it is for the same end.
+ */
+#define SW_USE_TIMEOUT	1000000000ULL
 #define SW_USE_NOTED	250000000ULL
 
 /*
@@ -41,7 +41,7 @@ static __always_inline void forget_use(u64 *used, u64 queue)
 {
 	u64 at = READ_ONCE(*used);
 
-	if (at && (s64)(scx_bpf_now() - at) > (s64)SW_USE && scx_bpf_dsq_nr_queued(queue) <= 0)
+	if (at && (s64)(scx_bpf_now() - at) > (s64)SW_USE_TIMEOUT && scx_bpf_dsq_nr_queued(queue) <= 0)
 		__sync_val_compare_and_swap(used, at, 0);
 }
 
@@ -69,8 +69,12 @@ static __always_inline void note_ordinary(u64 queue)
 		__sync_lock_test_and_set(&cpu_at((u32)(queue - SW_QUEUE_OF_CPU(0)))->pinned_waits, 1);
 }
 
-/* How many CPUs a thread that wakes up looks at beside its own for ordinary work that it preempts. */
-#define SW_LOOKS 8
+/*
+ * How many CPUs a thread that wakes up looks at beside its own for ordinary work that it preempts. Each is a cache line of another CPU,
+ * in a callback that a task may wait for, so the number does not grow with that of the CPUs. Where none of these is found, the next of
+ * its CPUs that looks for ordinary work takes the thread, after a slice (SW_SLICE). The value is chosen, not measured.
+ */
+#define SW_PREEMPTION_LOOKS 8
 
 /*
  * The CPU that is to look for the thread, which has woken up and found none idle; or -1.
@@ -83,7 +87,7 @@ SW_FN s32 preempted_by(struct task_struct *p __arg_trusted)
 	u64 now = scx_bpf_now();
 	s64 lag = virtual_time(p, SW_QUEUE_OF_ALL) - READ_ONCE(shared_clock);
 
-	bpf_for(k, 0, SW_LOOKS) {
+	bpf_for(k, 0, SW_PREEMPTION_LOOKS) {
 		cpu = cpu + 1 < cpu_count ? cpu + 1 : 0;
 		if (cpu == own)
 			break;

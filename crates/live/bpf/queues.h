@@ -15,7 +15,6 @@
 
 #include "ordinary.h"
 
-#define SW_QUEUE_OF_TASK(i)	(0x10000ULL + ((i) & (SW_TASKS - 1)))
 /* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
 u64 cpus_offline;
 /* How often all queues are still to be checked: at once after a change, and once more when all callbacks that began before are over. */
