@@ -26,7 +26,7 @@ fn run() -> Result<(), Failure> {
     task.dismiss()
 }
 
-/// Ends with 1 if there is no room, or no agent.
+/// Ends with 1 if there is no room, or no daemon.
 pub fn main() {
     if let Err(failure) = run() {
         eprintln!("{failure}");

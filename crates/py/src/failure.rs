@@ -64,7 +64,7 @@ pub fn study(error: Failure) -> PyErr {
     }
 }
 
-/// What the agent did not do, and which kind of failure that is.
+/// What the daemon did not do, and which kind of failure that is.
 pub fn agent(failure: &Unanswered) -> PyErr {
     let kind = kind_of(failure);
     let arguments = (failure.to_string(), kind);

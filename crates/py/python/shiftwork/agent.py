@@ -1,4 +1,4 @@
-"""The calling thread as a task of the agent: processor time in each period, and releases to sleep until.
+"""The calling thread as a task of the daemon: processor time in each period, and releases to sleep until.
 
     from shiftwork import agent
 
@@ -8,7 +8,7 @@
             if task.wait_next():
                 print("too late")
 
-The agent is the long-lived scheduler of the machine (``shiftwork daemon``); it is found at the socket that the environment
+The daemon is the long-lived scheduler of the machine (``shiftwork daemon``); it is found at the socket that the environment
 variable ``SHIFTWORK_SOCKET`` names, by default ``/run/shiftwork/daemon.sock``.
 """
 
@@ -65,7 +65,7 @@ class OwnTask:
 
         Raises:
             RefusedError: There is no room; the reservation is as before.
-            AgentError: The agent did not do it.
+            AgentError: The daemon did not do it.
         """
         self._core.change(
             (
@@ -92,7 +92,7 @@ class OwnTask:
         """Ends the reservation; the thread goes on as ordinary work. Nothing happens to a task that is dismissed.
 
         Raises:
-            AgentError: The agent did not answer, or the task is another thread's.
+            AgentError: The daemon did not answer, or the task is another thread's.
         """
         self._core.dismiss()
 
@@ -149,7 +149,7 @@ def admit(
 
     Durations are texts with a unit, ``timedelta``, or whole nanoseconds under the keyword with ``_ns``; without a deadline it is
     the period. ``cpus`` is a list like ``"0-3,7"`` or any collection of numbers, by default those that the thread may use.
-    ``priority`` counts where the agent goes by priorities; 1 is the most urgent. ``name`` is for people.
+    ``priority`` counts where the daemon goes by priorities; 1 is the most urgent. ``name`` is for people.
 
     >>> import shiftwork as sw
     >>> sw.agent.admit("control", cost="2ms", period="10ms", socket="/nowhere/daemon.sock")
@@ -161,7 +161,7 @@ def admit(
     Raises:
         RefusedError: There is no room; the message has the sum that does not fit, and what would.
         NoAgentError: No daemon listens.
-        AgentError: The agent did not do it.
+        AgentError: The daemon did not do it.
         InputError: A value makes no sense.
     """
     fields = (

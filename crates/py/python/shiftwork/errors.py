@@ -80,7 +80,7 @@ class StudyWarning(UserWarning):
 
 
 class AgentError(ShiftworkError):
-    """The agent did not do what it was asked; what was so before is so still.
+    """The daemon did not do what it was asked; what was so before is so still.
 
     ``kind`` is ``refused``, ``exhausted``, ``forbidden``, ``invalid``, ``missing``, ``broken``, ``no-agent``, ``not-permitted``,
     ``silent``, ``lost``, ``garbled``, ``other-thread`` or ``internal``.
