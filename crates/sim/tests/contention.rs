@@ -3,8 +3,12 @@
 
 mod common;
 
-use common::{NS, finishes, options, set, simulate};
-use shiftwork_model::{LinearCost, Overheads, TaskSet};
+use std::collections::BTreeMap;
+
+use common::{AT, NS, finishes, id, options, set, simulate};
+use shiftwork_model::{
+    Instant, JobId, LinearCost, Overheads, RandomStream, Record, RecordKind, Span, TaskSet,
+};
 use shiftwork_policy::registry;
 
 const VARIANTS: [&str; 9] = [
@@ -143,18 +147,97 @@ fn costs_count_all_tasks() {
     assert_eq!(first(&two, "CE1", &overheads), [14, 14]);
 }
 
+/// Costs from nothing to several periods of the tasks below; in some draws none is large.
+fn drawn(random: &mut RandomStream) -> Overheads {
+    let (most, most_per_task) = (1 + random.below(12), 1 + random.below(2));
+    let mut cost = || LinearCost {
+        base: NS(random.below(most)),
+        per_task: NS(random.below(most_per_task)),
+    };
+    Overheads {
+        release: cost(),
+        schedule: cost(),
+        switch: cost(),
+        tick: cost(),
+        ipi: cost(),
+        enqueue: cost(),
+        dequeue: cost(),
+        preemption: vec![cost()],
+        migration: vec![cost(), cost()],
+    }
+}
+
+/// How long the jobs that completed before the horizon had a CPU and executed, by the records of 3 CPUs. A job that completes
+/// at the horizon leaves its CPU no more, and how long it was interrupted is not recorded.
+fn executed(records: &[Record], horizon: Instant) -> BTreeMap<JobId, Span> {
+    let mut running: [Option<(JobId, Instant)>; 3] = [None; 3];
+    let (mut had, mut interrupted) = (BTreeMap::new(), BTreeMap::new());
+    let mut completed = Vec::new();
+    for record in records {
+        match record.kind {
+            RecordKind::Switched { cpu, to, .. } => {
+                let cpu = &mut running[cpu.index()];
+                if let Some((job, since)) = *cpu {
+                    *had.entry(job).or_insert(Span::ZERO) += record.at.late_since(since);
+                }
+                *cpu = to.map(|job| (job, record.at));
+            }
+            RecordKind::Interrupted { job, time } => {
+                *interrupted.entry(job).or_insert(Span::ZERO) += time;
+            }
+            RecordKind::Completed { job } if record.at < horizon => completed.push(job),
+            _ => {}
+        }
+    }
+    let of =
+        |times: &BTreeMap<JobId, Span>, job: JobId| times.get(&job).copied().unwrap_or(Span::ZERO);
+    let rest = |job: JobId| (job, of(&had, job).saturating_sub(of(&interrupted, job)));
+    completed.into_iter().map(rest).collect()
+}
+
 #[test]
-fn runs_end_at_any_overheads() {
-    for policy in VARIANTS {
-        let mut set = set(3, &[(1, 2), (1, 2), (1, 3)]);
+fn runs_under_random_overheads_reach_the_horizon_and_jobs_execute_their_costs() {
+    // Short jobs, of which most wait for ever; and long ones that are preempted after a part of their cost.
+    const SETS: [&[(u64, u64)]; 2] = [
+        &[(1, 2), (1, 2), (2, 3), (3, 40)],
+        &[
+            (2, 8),
+            (3, 8),
+            (5, 12),
+            (10, 30),
+            (9, 40),
+            (20, 60),
+            (25, 80),
+            (30, 120),
+        ],
+    ];
+    const HORIZON: u64 = 480;
+    let seeds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 5_000,
+        None => 100,
+    };
+    for (policy, tasks) in VARIANTS.iter().flat_map(|it| SETS.map(|tasks| (it, tasks))) {
+        let mut set = set(3, tasks);
         set.scheduler.quantum = Some(NS(2));
-        let mut options = options(50_000);
-        options.overheads = Some(Overheads {
-            tick: cost(1),
-            schedule: cost(3),
-            ..queue(5, 7, 9)
-        });
-        simulate(&set, policy, options);
+        let mut completed = 0;
+        for seed in 1..=seeds {
+            let mut options = options(HORIZON);
+            let overheads = drawn(&mut RandomStream::new(seed, 0, 0));
+            options.overheads = Some(overheads.clone());
+            let (records, _) = simulate(&set, policy, options);
+            let run = format!("{policy}, {tasks:?}, seed {seed}, {overheads:?}");
+            for (task, (_, period)) in tasks.iter().enumerate() {
+                let released = records.iter().filter(|record| {
+                    matches!(record.kind, RecordKind::Released { job, .. } if job.task == id(task))
+                });
+                assert_eq!(released.count() as u64, HORIZON / period, "T{task}: {run}");
+            }
+            for (job, time) in executed(&records, AT(HORIZON)) {
+                assert_eq!(time, NS(tasks[job.task.index()].0), "{job:?}: {run}");
+                completed += 1;
+            }
+        }
+        assert!(completed > seeds, "{policy}: {completed} jobs completed");
     }
 }
 
