@@ -5,7 +5,7 @@
 pub mod unit;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
@@ -75,14 +75,21 @@ enum Role {
 /// Serves as the first process or as the unit, and never returns, if this is that of a guest. Returns at once
 /// otherwise. A program that boots calls this before anything else.
 pub fn serve_if_first() {
-    if !Path::new(ORDERS).exists() {
-        return;
+    let unit = std::env::var_os(unit::VARIABLE);
+    if let Some(role) = role(Path::new(ORDERS), std::process::id(), unit.as_deref()) {
+        serve(role);
     }
-    if std::process::id() == 1 {
-        serve(Role::First);
+}
+
+/// As what a process serves a guest whose orders are at `orders`; `unit` is the value of [`unit::VARIABLE`].
+fn role(orders: &Path, process: u32, unit: Option<&OsStr>) -> Option<Role> {
+    if !orders.exists() {
+        return None;
     }
-    if std::env::var_os(unit::VARIABLE).is_some() {
-        serve(Role::Unit);
+    match (process, unit) {
+        (1, _) => Some(Role::First),
+        (_, Some(_)) => Some(Role::Unit),
+        (_, None) => None,
     }
 }
 
@@ -338,8 +345,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_process_is_no_init() {
+    fn process_without_orders_has_no_role() {
+        let folder = tempfile::tempdir().unwrap();
+        let orders = folder.path().join("orders.json");
+        let unit = Some(OsStr::new("1"));
+        for process in [1, 2] {
+            assert_eq!(role(&orders, process, None), None);
+            assert_eq!(role(&orders, process, unit), None);
+        }
+        // This process is one: the call returns.
         serve_if_first();
+    }
+
+    #[test]
+    fn process_of_a_guest_has_a_role_if_it_is_the_first_or_the_unit() {
+        let orders = tempfile::NamedTempFile::new().unwrap();
+        let unit = Some(OsStr::new("1"));
+        assert_eq!(role(orders.path(), 1, None), Some(Role::First));
+        assert_eq!(role(orders.path(), 1, unit), Some(Role::First));
+        assert_eq!(role(orders.path(), 2, unit), Some(Role::Unit));
+        assert_eq!(role(orders.path(), 2, None), None);
     }
 
     #[test]
