@@ -155,8 +155,15 @@ impl<O: JobOrder> Domains<O> {
         self.arrive(job, out);
     }
 
-    /// The waiting jobs, the most urgent first, take the free CPUs of their domain.
-    fn fill(&mut self, domain: usize, out: &mut Switches) {
+    /// The waiting jobs, the most urgent first, take the free CPUs of their domains.
+    #[inline(never)]
+    fn fill(&mut self, out: &mut Switches) {
+        for domain in 0..self.domains.len() {
+            self.fill_domain(domain, out);
+        }
+    }
+
+    fn fill_domain(&mut self, domain: usize, out: &mut Switches) {
         while self.domains[domain].idle_count > 0
             && let Some(next) = Self::take_next(&mut self.domains[domain], &mut self.positions)
         {
@@ -288,10 +295,9 @@ impl<O: JobOrder> Placement for Domains<O> {
 
     /// The only place where a policy that does not preempt gives CPUs to jobs.
     fn end_instant(&mut self, out: &mut Switches) {
+        // Apart: this is called for each instant, and nearly always has nothing to do.
         if self.preemption == Preemption::Never {
-            for domain in 0..self.domains.len() {
-                self.fill(domain, out);
-            }
+            self.fill(out);
         }
     }
 
