@@ -157,8 +157,10 @@ impl Mutexes {
         let Mutex {
             protocol, holder, ..
         } = *self.mutex(resource);
-        if protocol == Protocol::Fmlp {
-            self.boost(task, resource);
+        if protocol == Protocol::Fmlp
+            && let Some(ceiling) = self.mutex(resource).boost_of(task)
+        {
+            self.boost(task, ceiling);
         }
         let waits = match holder {
             Some(holder) => holder != task,
@@ -204,7 +206,7 @@ impl Mutexes {
         let mutex = self.mutex(resource);
         mutex.holder = Some(task);
         let protocol = mutex.protocol;
-        let boosts = mutex.boost_of(task).is_some();
+        let boost = mutex.boost_of(task);
         let ceiling = mutex.ceiling.filter(|_| mutex.has_ceiling(task));
         let ceiling = ceiling.map(|(priority, floor)| Rank {
             priority,
@@ -214,20 +216,20 @@ impl Mutexes {
         let held = self.held(task);
         held.own.get_or_insert(own);
         held.mutexes.push((resource, ceiling));
-        if protocol != Protocol::Fmlp {
-            self.boost(task, resource);
-        }
-        if boosts && !self.boosted.contains(&task) {
-            self.boosted.push(task);
+        if let Some(ceiling) = boost {
+            // With FMLP+ the request has done so.
+            if protocol != Protocol::Fmlp {
+                self.boost(task, ceiling);
+            }
+            if !self.boosted.contains(&task) {
+                self.boosted.push(task);
+            }
         }
         machine.locked(task, resource);
     }
 
-    /// The mutex boosts the task's job when it belongs to it, if it does so.
-    fn boost(&mut self, task: TaskId, resource: ResourceId) {
-        let Some(ceiling) = self.mutex(resource).boost_of(task) else {
-            return;
-        };
+    /// A mutex boosts the task's job by this ceiling from now on, or when the mutex belongs to it.
+    fn boost(&mut self, task: TaskId, ceiling: Priority) {
         let number = self.numbers;
         self.numbers += 1;
         let held = self.held(task);
@@ -237,9 +239,11 @@ impl Mutexes {
     /// The job unlocks the mutex, which it must hold. It passes to no other before [`pass_on`](Self::pass_on), and the job keeps its
     /// rank until then.
     pub fn unlock(&mut self, machine: &mut impl MutexMachine, task: TaskId, resource: ResourceId) {
-        self.held(task)
-            .mutexes
-            .retain(|(held, _)| *held != resource);
+        let mutexes = &mut self.held(task).mutexes;
+        // Nearly always that which was locked last.
+        if mutexes.pop_if(|(held, _)| *held == resource).is_none() {
+            mutexes.retain(|(held, _)| *held != resource);
+        }
         self.mutex(resource).holder = None;
         self.end_kept(task);
         self.end_boost(task);
@@ -258,11 +262,10 @@ impl Mutexes {
     ) {
         self.renew_boosted(machine, task);
         self.renew(machine, task, has_ended);
-        let mut free = std::mem::take(&mut self.free);
-        for resource in free.drain(..) {
-            self.hand_over(machine, now, resource);
+        for at in 0..self.free.len() {
+            self.hand_over(machine, now, self.free[at]);
         }
-        self.free = free;
+        self.free.clear();
     }
 
     /// The task's job has ended: the CPUs that it had by protocols are those of the task again.
@@ -298,6 +301,9 @@ impl Mutexes {
 
     /// The task's job may be preempted again if it holds no mutex any more that forbids it.
     fn end_kept(&mut self, task: TaskId) {
+        if self.held(task).kept.is_none() {
+            return;
+        }
         let mut held = self.tasks[task.index()].mutexes.iter();
         let protocol = |resource: ResourceId| self.mutexes[resource.index()].protocol;
         if !held.any(|(held, _)| protocol(*held).is_non_preemptive()) {
@@ -320,6 +326,9 @@ impl Mutexes {
             return self.hand_over_served(machine, now, resource);
         }
         let waiters = &self.mutexes[resource.index()].waiters;
+        if waiters.is_empty() {
+            return;
+        }
         let order = self.order;
         let rank = |id: &TaskId| {
             let Rank { priority, deadline } = machine.rank(*id);

@@ -78,8 +78,8 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) in_quanta: bool,
     /// `None` if the policy ranks no jobs by laxity.
     pub(crate) laxities: Option<Laxities>,
-    /// `None` if no task locks a mutex.
-    pub(crate) locks: Option<Mutexes>,
+    /// `None` if no task locks a mutex. Boxed, since every request takes it out for a moment.
+    pub(crate) locks: Option<Box<Mutexes>>,
     /// `None` if no task triggers another.
     pub(crate) triggers: Option<Triggers>,
     /// `None` if every CPU is always at full speed.
@@ -130,7 +130,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             in_quanta: policy.quanta().is_some(),
             laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
-            locks: Mutexes::new(set, &traits),
+            locks: Mutexes::new(set, &traits).map(Box::new),
             triggers: Triggers::new(set),
             set,
             recorder,
@@ -160,6 +160,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         engine
     }
 
+    /// A function of its own, so that the code of the loop does not depend on that of the caller.
+    #[inline(never)]
     pub(crate) fn run(&mut self) -> Outcome {
         self.run_while(|_| true).0
     }

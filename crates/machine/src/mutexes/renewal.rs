@@ -16,6 +16,9 @@ impl Mutexes {
         task: TaskId,
         has_ended: bool,
     ) -> bool {
+        if !self.changes_cpus {
+            return self.renew_rank(machine, task);
+        }
         let cpus = self.cpus_by_protocols(machine, task);
         let Some(cpus) = cpus.filter(|_| !has_ended) else {
             return self.renew_rank(machine, task);
@@ -35,6 +38,9 @@ impl Mutexes {
 
     /// Where the task's job may run from now on.
     pub(super) fn renew_cpus(&mut self, machine: &mut impl MutexMachine, task: TaskId) {
+        if !self.changes_cpus {
+            return;
+        }
         let Some(affinity) = self.cpus_by_protocols(machine, task) else {
             return;
         };
@@ -43,12 +49,9 @@ impl Mutexes {
         machine.set_affinity(task, &affinity);
     }
 
-    /// The CPUs that the task's job may use by the protocols of the mutexes that it holds; `None` if these are the same as
-    /// so far.
+    /// The CPUs that the task's job may use by the protocols of the mutexes that it holds, one of which may change them; `None` if
+    /// these are the same as so far.
     fn cpus_by_protocols(&self, machine: &impl MutexMachine, task: TaskId) -> Option<Affinity> {
-        if !self.changes_cpus {
-            return None;
-        }
         let held = &self.tasks[task.index()];
         let present = self.cpus_of(machine, task);
         let mutexes = held.mutexes.iter();
@@ -79,23 +82,27 @@ impl Mutexes {
     /// What the task's job is scheduled by now, by the protocols of the mutexes that it holds. Returns whether that has
     /// changed.
     fn renew_rank(&mut self, machine: &mut impl MutexMachine, task: TaskId) -> bool {
-        let before = machine.rank(task);
         let held = &self.tasks[task.index()];
         let Some(own) = held.own else { return false };
         let mut rank = own;
         for (resource, ceiling) in &held.mutexes {
+            if let Some(ceiling) = *ceiling {
+                rank = rank.raised_to(ceiling, self.order);
+            }
             let mutex = &self.mutexes[resource.index()];
-            let inherits = mutex.protocol.inherits();
-            let waiters = mutex.waiters.iter().filter(|_| inherits);
-            let others = waiters.map(|waiter| machine.rank(*waiter)).chain(*ceiling);
-            rank = others.fold(rank, |rank, other| rank.raised_to(other, self.order));
+            // Nearly always there are none.
+            for waiter in &mutex.waiters {
+                if mutex.protocol.inherits() {
+                    rank = rank.raised_to(machine.rank(*waiter), self.order);
+                }
+            }
         }
         if held.kept.is_some() || self.is_boosted(machine, task) {
             rank = rank.raised_to(Rank::NON_PREEMPTIVE, self.order);
         } else if held.mutexes.is_empty() {
             self.held(task).own = None;
         }
-        if rank == before {
+        if rank == machine.rank(task) {
             return false;
         }
         machine.set_rank(task, rank);
@@ -105,13 +112,15 @@ impl Mutexes {
     /// Whether the task's job is the one of its CPU that is scheduled before all others: the first of those that hold a mutex that
     /// boosts. The next one follows when it unlocks.
     fn is_boosted(&self, machine: &impl MutexMachine, task: TaskId) -> bool {
+        if !self.boosted.contains(&task) {
+            return false;
+        }
         let boost = |task: TaskId| self.tasks[task.index()].boosted_by;
         let mut others = self.boosted.iter().filter(|other| **other != task);
-        self.boosted.contains(&task)
-            && others.all(|other| {
-                boost(task) < boost(*other)
-                    || self.boosted_on(machine, task) != self.boosted_on(machine, *other)
-            })
+        others.all(|other| {
+            boost(task) < boost(*other)
+                || self.boosted_on(machine, task) != self.boosted_on(machine, *other)
+        })
     }
 
     /// By what the other jobs are scheduled now that hold mutexes that boost.

@@ -34,15 +34,18 @@ impl Mutexes {
     /// Whether the task's job may lock the mutex if no other job holds it: with DPCP if its priority is more urgent than the ceilings of
     /// all mutexes that are locked on the CPU where it is served.
     pub(super) fn may_lock(&self, task: TaskId, resource: ResourceId) -> bool {
-        let served_on = self.mutexes[resource.index()].served_on;
+        let served_on = &self.mutexes[resource.index()].served_on;
+        if served_on.is_none() {
+            return true;
+        }
         let locked = |mutex: &&Mutex| {
             let by_another = mutex.holder.is_some_and(|holder| holder != task);
-            by_another && mutex.served_on == served_on
+            by_another && mutex.served_on == *served_on
         };
         let ceilings = self.mutexes.iter().filter(locked);
         let mut ceilings = ceilings.filter_map(|mutex| mutex.ceiling);
         let own = self.tasks[task.index()].priority;
-        served_on.is_none() || ceilings.all(|(ceiling, _)| own < ceiling)
+        ceilings.all(|(ceiling, _)| own < ceiling)
     }
 
     /// The CPU on which the task's job is boosted.
