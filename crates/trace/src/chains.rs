@@ -67,7 +67,7 @@ pub(crate) struct MeasuredChain {
 ///
 /// # Cost
 /// Memory for each task of a chain, and for jobs only where each task triggers the next. At each instant at which a task of a chain starts or completes a job,
-/// time for each task of the chain.
+/// time for each place of such a task in a chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Chains {
     now: Instant,
@@ -75,16 +75,25 @@ pub(crate) struct Chains {
     tasks: Vec<Member>,
     /// Tasks that started or completed a job at this instant; they may repeat.
     changed: Vec<TaskId>,
-    /// The chains of these, while the data is passed on.
-    touched: Vec<usize>,
+    /// Where these are in chains, while the data is passed on.
+    touched: Vec<Place>,
     flows: Vec<Flow>,
+}
+
+/// Where a task is in a chain; ordered by chain, then from the first task to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The index of the chain.
+    chain: usize,
+    /// The index of the task in it.
+    link: usize,
 }
 
 /// What is followed of a task.
 #[derive(Clone, Debug, Default)]
 struct Member {
-    /// The chains that it is part of, as indices.
-    chains: Vec<usize>,
+    /// Where it is in chains.
+    places: Vec<Place>,
     /// The last job that was dispatched; 0 before.
     job: u64,
     /// When it began to execute; `None` if it did not yet, or is over.
@@ -127,9 +136,19 @@ struct Link {
 }
 
 impl Recorder for Chains {
-    #[inline]
+    // Inline, so that what does not matter to chains costs nothing where the kind of the record is known.
+    #[inline(always)]
     fn record(&mut self, at: Instant, kind: &RecordKind) {
-        if !self.tasks.is_empty() {
+        let matters = matches!(
+            kind,
+            RecordKind::Switched { .. }
+                | RecordKind::Released { .. }
+                | RecordKind::Completed { .. }
+                | RecordKind::Triggered { .. }
+                | RecordKind::Left { .. }
+                | RecordKind::AttributesSet { .. }
+        );
+        if matters && !self.tasks.is_empty() {
             self.follow(at, kind);
         }
     }
@@ -143,8 +162,9 @@ impl Chains {
             false => vec![Member::default(); set.tasks.len()],
         };
         for (index, chain) in set.chains.iter().enumerate() {
-            for task in &chain.tasks {
-                tasks[task.index()].chains.push(index);
+            for (link, task) in chain.tasks.iter().enumerate() {
+                let place = Place { chain: index, link };
+                tasks[task.index()].places.push(place);
             }
         }
         Self {
@@ -182,21 +202,22 @@ impl Chains {
     }
 
     fn follow(&mut self, at: Instant, kind: &RecordKind) {
+        if at != self.now {
+            if !self.changed.is_empty() {
+                self.settle();
+            }
+            self.now = at;
+        }
         let of = match *kind {
-            RecordKind::Switched { .. } => None,
             RecordKind::Released { job, .. } | RecordKind::Completed { job } => Some(job.task),
             RecordKind::Triggered { task, .. }
             | RecordKind::Left { task }
             | RecordKind::AttributesSet { task, .. } => Some(task),
-            _ => return,
+            _ => None,
         };
-        if at != self.now {
-            self.settle();
-            self.now = at;
-        }
         if let Some(task) = of {
-            for chain in &self.tasks[task.index()].chains {
-                if let Some(latency) = &mut self.flows[*chain].latency {
+            for place in &self.tasks[task.index()].places {
+                if let Some(latency) = &mut self.flows[place.chain].latency {
                     latency.record(at, kind);
                 }
             }
@@ -232,7 +253,7 @@ impl Chains {
     /// The task, if it is part of a chain.
     fn member(&mut self, task: TaskId) -> Option<&mut Member> {
         let member = self.tasks.get_mut(task.index())?;
-        (!member.chains.is_empty()).then_some(member)
+        (!member.places.is_empty()).then_some(member)
     }
 
     /// The task of the job, if the job was dispatched last and the task is part of a chain.
@@ -269,15 +290,17 @@ impl Chains {
         }
     }
 
-    /// Passes the data on in all chains with a task that started or completed a job at this instant.
+    /// Passes the data on in all chains, where a task started or completed a job at this instant.
     fn settle(&mut self) {
         for task in &self.changed {
-            self.touched.extend(&self.tasks[task.index()].chains);
+            self.touched.extend(&self.tasks[task.index()].places);
         }
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        for chain in self.touched.drain(..) {
-            self.flows[chain].settle(self.now, &self.tasks);
+        if self.touched.len() > 1 {
+            self.touched.sort_unstable();
+            self.touched.dedup();
+        }
+        for place in self.touched.drain(..) {
+            self.flows[place.chain].settle(place.link, self.now, &self.tasks);
         }
         for task in self.changed.drain(..) {
             self.tasks[task.index()].completed.clear();
@@ -303,20 +326,18 @@ impl Flow {
         }
     }
 
-    /// Takes what happened at `now`, from the first task to the last: a read sees what the task before wrote.
-    fn settle(&mut self, now: Instant, tasks: &[Member]) {
-        for place in 0..self.links.len() {
-            let member = &tasks[self.links[place].task.index()];
-            for &start in &member.completed {
-                if start == now {
-                    self.links[place].held = self.read(place, now);
-                }
-                let sample = self.links[place].held.take();
-                self.write(place, sample, now);
-            }
-            if member.start == Some(now) {
+    /// Takes what the task at this place did at `now`, after those before it: a read sees what the task before wrote.
+    fn settle(&mut self, place: usize, now: Instant, tasks: &[Member]) {
+        let member = &tasks[self.links[place].task.index()];
+        for &start in &member.completed {
+            if start == now {
                 self.links[place].held = self.read(place, now);
             }
+            let sample = self.links[place].held.take();
+            self.write(place, sample, now);
+        }
+        if member.start == Some(now) {
+            self.links[place].held = self.read(place, now);
         }
     }
 
