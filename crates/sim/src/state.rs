@@ -87,6 +87,9 @@ pub(crate) struct Plan {
 impl Plan {
     /// The attributes of this job: those at its release.
     pub(crate) fn attributes_of(&self, number: u64) -> ServerParameters {
+        if let [(_, only)] = self.history[..] {
+            return only;
+        }
         let later = self.history.partition_point(|&(first, _)| first <= number);
         self.history[later.max(1) - 1].1
     }

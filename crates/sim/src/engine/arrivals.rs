@@ -4,6 +4,7 @@ use shiftwork_model::{Arrival, CpuId, Instant, Job, JobId, RecordKind, Recorder,
 use shiftwork_policy::Event;
 
 use super::Engine;
+use super::triggers::Triggers;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
@@ -14,7 +15,7 @@ impl<R: Recorder> Engine<'_, R> {
             let id = TaskId::from_index(self.releases.first_place());
             self.release(now, id);
         }
-        if self.triggers.is_some() {
+        if self.triggers.as_ref().is_some_and(Triggers::have_fired) {
             self.release_triggered(now);
         }
         for at in 0..self.waking.len() {

@@ -163,9 +163,15 @@ impl<R: Recorder> Engine<'_, R> {
             }
             lasts = self.lasts(cpu, id, granted);
         }
+        self.grant(now, cpu, granted, lasts);
+    }
+
+    /// The job that runs on the CPU may execute this much work from now on, which takes it so long.
+    #[inline(always)]
+    pub(crate) fn grant(&mut self, now: Instant, cpu: CpuId, work: Span, lasts: Span) {
         let on = &mut self.cpus[cpu.index()];
         on.interrupted += on.free_at.late_since(now);
-        on.granted = granted;
+        on.granted = work;
         on.stop = now.max(on.free_at) + lasts;
         self.stops.set(cpu.index(), on.stop);
     }

@@ -36,6 +36,13 @@ impl Triggers {
     }
 }
 
+impl Triggers {
+    /// Whether something was triggered at this instant.
+    pub(crate) const fn have_fired(&self) -> bool {
+        !self.fired.is_empty()
+    }
+}
+
 impl<R: Recorder> Engine<'_, R> {
     /// Notes what the completed job triggers.
     #[inline(never)]
@@ -75,15 +82,13 @@ impl<R: Recorder> Engine<'_, R> {
     /// Releases what was triggered at this instant.
     #[inline(never)]
     pub(crate) fn release_triggered(&mut self, now: Instant) {
-        let Some(triggers) = &mut self.triggers else {
-            return;
-        };
-        let mut fired = std::mem::take(&mut triggers.fired);
-        for (by, task) in fired.drain(..) {
-            let state = &self.tasks[task.index()];
-            let triggers = self.triggers.as_mut().expect(TRIGGERS);
+        let mut at = 0;
+        while let Some(triggers) = &mut self.triggers
+            && let Some(&(by, task)) = triggers.fired.get(at)
+        {
+            at += 1;
             let queue = triggers.queues[task.index()].as_mut().expect(TRIGGERS);
-            let taken = match state.stage {
+            let taken = match self.tasks[task.index()].stage {
                 Stage::Absent => Taken::Lost,
                 stage => queue.take(by.task, stage == Stage::Idle, now),
             };
@@ -93,7 +98,9 @@ impl<R: Recorder> Engine<'_, R> {
                 self.release(now, task);
             }
         }
-        self.triggers.as_mut().expect(TRIGGERS).fired = fired;
+        if let Some(triggers) = &mut self.triggers {
+            triggers.fired.clear();
+        }
     }
 
     /// The arrival of the next job of a triggered task, which begins.
