@@ -11,9 +11,9 @@ use shiftwork_model::Instant;
 /// the place in one word, and one comparison ranks by instant, then by place. Where both do not fit into
 /// a word (hundreds of days with a thousand timers), every change scans all instants instead.
 ///
-/// Invariant: the places are the entries of the blocks from `leaves` on; entry `k` of an earlier
-/// block `b` is the smallest entry of block `4b + 1 + k`, and `first`, `first_place` are the instant and
-/// the place in the smallest entry of block 0.
+/// Entry `k` of block `b` has the number `4b + k`. Invariant: the places are the entries from number `leaves` on; an earlier
+/// entry `e` is the smallest entry of block `e - 2`, and `first`, `first_place` are the instant and the place in the smallest
+/// entry of block 1. Block 0 is not used: with it, the entry of a block would take one step more to compute.
 pub struct Timeline {
     first: Instant,
     first_place: usize,
@@ -32,12 +32,15 @@ pub struct Timeline {
 /// Entries per block, a power of two.
 const WIDTH: usize = 4;
 
+/// The first block.
+const ROOT: usize = 1;
+
 impl Timeline {
     /// `places` timers, none of them set. Instants after `horizon` count as never.
     pub fn new(places: usize, horizon: Instant) -> Self {
-        let (mut leaves, mut capacity) = (0, WIDTH);
+        let (mut leaves, mut capacity) = (ROOT * WIDTH, WIDTH);
         while capacity < places {
-            leaves = WIDTH * leaves + 1;
+            leaves = WIDTH * (leaves - 2);
             capacity *= WIDTH;
         }
         let place_bits = capacity.trailing_zeros();
@@ -46,7 +49,7 @@ impl Timeline {
         let mut timeline = Self {
             first: Instant::NEVER,
             first_place: 0,
-            blocks: vec![[u64::MAX; WIDTH]; leaves + places.div_ceil(WIDTH)].into(),
+            blocks: vec![[u64::MAX; WIDTH]; (leaves + places).div_ceil(WIDTH)].into(),
             leaves,
             place_bits,
             place_mask: capacity as u64 - 1,
@@ -82,16 +85,17 @@ impl Timeline {
             return;
         }
         let mut winner = at.as_ns().min(self.never) << self.place_bits | place as u64;
-        let (mut block, mut entry) = (self.leaves + place / WIDTH, place % WIDTH);
+        let mut number = self.leaves + place;
         loop {
+            let (block, entry) = (number / WIDTH, number % WIDTH);
             let entries = &mut self.blocks[block];
             let other = smallest_other(entries, entry);
             entries[entry] = winner;
             winner = smaller(winner, other);
-            if block == 0 {
+            if block == ROOT {
                 break;
             }
-            (block, entry) = ((block - 1) / WIDTH, (block - 1) % WIDTH);
+            number = block + 2;
         }
         let first = winner >> self.place_bits;
         self.first = if first == self.never {
