@@ -167,33 +167,12 @@ impl<P: Placement> Policy for P {
                     self.arrive(job, out);
                 }
             }
-            Event::Block(task) => {
-                if self.tasks().status(task) != Status::NotReady {
-                    self.block(task, out);
-                }
-            }
             Event::Complete(task) => {
                 if self.tasks().status(task) != Status::NotReady {
                     self.depart(task, out);
                 }
             }
-            Event::BudgetSpent(task) => {
-                if self.tasks().status(task) != Status::NotReady {
-                    self.throttle(task, out);
-                }
-            }
-            Event::Tick { cpu, quantum } => self.tick(cpu, quantum),
-            Event::LatestStarts(now, of) => self.latest_starts(now, of),
-            Event::Released(job) => {
-                if job.task.index() < self.tasks().len() {
-                    self.released(job);
-                }
-            }
-            change => {
-                let first = out.len();
-                apply_change(self, change, out);
-                merge(out, first);
-            }
+            other => apply_other(self, other, out),
         }
     }
 
@@ -236,6 +215,35 @@ impl<P: Placement> Policy for P {
 
     fn packing(&self) -> Option<Vec<Affinity>> {
         self.packed()
+    }
+}
+
+/// The events that are neither an arrival nor a completion. Apart, so that these two share no stack frame with them.
+#[inline(never)]
+fn apply_other<P: Placement>(placement: &mut P, event: Event<'_>, out: &mut Switches) {
+    match event {
+        Event::Block(task) => {
+            if placement.tasks().status(task) != Status::NotReady {
+                placement.block(task, out);
+            }
+        }
+        Event::BudgetSpent(task) => {
+            if placement.tasks().status(task) != Status::NotReady {
+                placement.throttle(task, out);
+            }
+        }
+        Event::Tick { cpu, quantum } => placement.tick(cpu, quantum),
+        Event::LatestStarts(now, of) => placement.latest_starts(now, of),
+        Event::Released(job) => {
+            if job.task.index() < placement.tasks().len() {
+                placement.released(job);
+            }
+        }
+        change => {
+            let first = out.len();
+            apply_change(placement, change, out);
+            merge(out, first);
+        }
     }
 }
 
