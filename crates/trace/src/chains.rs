@@ -139,17 +139,24 @@ impl Recorder for Chains {
     // Inline, so that what does not matter to chains costs nothing where the kind of the record is known.
     #[inline(always)]
     fn record(&mut self, at: Instant, kind: &RecordKind) {
-        let matters = matches!(
-            kind,
-            RecordKind::Switched { .. }
-                | RecordKind::Released { .. }
-                | RecordKind::Completed { .. }
-                | RecordKind::Triggered { .. }
-                | RecordKind::Left { .. }
-                | RecordKind::AttributesSet { .. }
-        );
-        if matters && !self.tasks.is_empty() {
-            self.follow(at, kind);
+        if self.tasks.is_empty() {
+            return;
+        }
+        match *kind {
+            RecordKind::Switched { from, to, .. } => self.switch(at, from, to),
+            RecordKind::Released { job, .. } => self.follow(at, job.task, kind),
+            RecordKind::Completed { job } => {
+                self.follow(at, job.task, kind);
+                self.complete(job);
+            }
+            RecordKind::Triggered { task, .. } | RecordKind::AttributesSet { task, .. } => {
+                self.follow(at, task, kind);
+            }
+            RecordKind::Left { task } => {
+                self.follow(at, task, kind);
+                self.leave(task);
+            }
+            _ => {}
         }
     }
 }
@@ -201,52 +208,55 @@ impl Chains {
         flows.map(move |flow| flow.finish(horizon))
     }
 
-    fn follow(&mut self, at: Instant, kind: &RecordKind) {
+    /// What comes now happens at `at`.
+    #[inline]
+    fn advance(&mut self, at: Instant) {
         if at != self.now {
             if !self.changed.is_empty() {
                 self.settle();
             }
             self.now = at;
         }
-        let of = match *kind {
-            RecordKind::Released { job, .. } | RecordKind::Completed { job } => Some(job.task),
-            RecordKind::Triggered { task, .. }
-            | RecordKind::Left { task }
-            | RecordKind::AttributesSet { task, .. } => Some(task),
-            _ => None,
-        };
-        if let Some(task) = of {
-            for place in &self.tasks[task.index()].places {
-                if let Some(latency) = &mut self.flows[place.chain].latency {
-                    latency.record(at, kind);
-                }
+    }
+
+    /// A CPU runs another job from now on.
+    #[inline(never)]
+    fn switch(&mut self, at: Instant, from: Option<JobId>, to: Option<JobId>) {
+        self.advance(at);
+        if let Some(job) = from {
+            self.leave_cpu(job);
+        }
+        if let Some(job) = to {
+            self.enter_cpu(job);
+        }
+    }
+
+    /// Passes a record about this task on to the latencies of its chains.
+    #[inline(never)]
+    fn follow(&mut self, at: Instant, task: TaskId, kind: &RecordKind) {
+        self.advance(at);
+        for place in &self.tasks[task.index()].places {
+            if let Some(latency) = &mut self.flows[place.chain].latency {
+                latency.record(at, kind);
             }
         }
-        match *kind {
-            RecordKind::Switched { from, to, .. } => {
-                if let Some(job) = from {
-                    self.leave_cpu(job);
-                }
-                if let Some(job) = to {
-                    self.enter_cpu(job);
-                }
-            }
-            RecordKind::Completed { job } => {
-                let started = self.current(job).and_then(|task| {
-                    task.cpus = 0;
-                    let start = task.start.take()?;
-                    task.completed.push(start);
-                    Some(())
-                });
-                self.changed.extend(started.map(|()| job.task));
-            }
-            RecordKind::Left { task } => {
-                if let Some(task) = self.member(task) {
-                    task.start = None;
-                    task.cpus = 0;
-                }
-            }
-            _ => {}
+    }
+
+    fn complete(&mut self, job: JobId) {
+        let Some(task) = self.current(job) else {
+            return;
+        };
+        task.cpus = 0;
+        if let Some(start) = task.start.take() {
+            task.completed.push(start);
+            self.changed.push(job.task);
+        }
+    }
+
+    fn leave(&mut self, task: TaskId) {
+        if let Some(task) = self.member(task) {
+            task.start = None;
+            task.cpus = 0;
         }
     }
 

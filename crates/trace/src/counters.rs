@@ -166,18 +166,23 @@ impl Counters {
     /// a job that is then still recorded on its old CPU has stopped.
     #[inline(never)]
     fn settle(&mut self) {
-        if let Some(Change { cpu, before, after }) = self.running.settle_single() {
-            if before == after {
-                return;
-            }
-            if let Some(job) = after {
-                execute(&mut self.tasks, job, cpu.index());
-            }
-            if let Some(job) = before {
-                stop(&mut self.tasks, job, cpu.index());
-            }
+        let Some(Change { cpu, before, after }) = self.running.settle_single() else {
+            return self.settle_several();
+        };
+        if before == after {
             return;
         }
+        if let Some(job) = after {
+            execute(&mut self.tasks, job, cpu.index());
+        }
+        if let Some(job) = before {
+            stop(&mut self.tasks, job, cpu.index());
+        }
+    }
+
+    /// The same where several CPUs may have been switched.
+    #[inline(never)]
+    fn settle_several(&mut self) {
         for change in self.running.changes() {
             if let Some(job) = change.after {
                 execute(&mut self.tasks, job, change.cpu.index());

@@ -70,9 +70,15 @@ impl Distribution {
     pub fn add(&mut self, span: Span) {
         self.total.add(span);
         self.min_ns = self.min_ns.min(span.as_ns());
-        self.counts
-            .get_or_insert_with(Box::default)
-            .add(span.as_ns());
+        match &mut self.counts {
+            Some(counts) => counts.add(span.as_ns()),
+            None => self.add_first(span.as_ns()),
+        }
+    }
+
+    #[cold]
+    fn add_first(&mut self, value_ns: u64) {
+        self.counts.insert(Box::default()).add(value_ns);
     }
 
     /// The sum of all spans; as much as fits.
@@ -141,8 +147,17 @@ impl Counts {
         let octave = (value_ns | (SLOTS as u64 - 1)).ilog2() - (SLOTS_LOG - 1);
         // In octave 0 the slot is the value itself, above it what follows the value's top bit.
         let slot = (value_ns >> octave.saturating_sub(1)) as usize % SLOTS;
-        let counts = &mut self.octaves[octave as usize];
-        counts.get_or_insert_with(|| Box::new([0; SLOTS]))[slot] += 1;
+        match &mut self.octaves[octave as usize] {
+            Some(counts) => counts[slot] += 1,
+            None => self.add_first_of(octave as usize, slot),
+        }
+    }
+
+    /// Apart, so that what comes before saves no registers for the allocation.
+    #[cold]
+    fn add_first_of(&mut self, octave: usize, slot: usize) {
+        let counts = self.octaves[octave].insert(Box::new([0; SLOTS]));
+        counts[slot] = 1;
     }
 
     /// The span of this rank among those counted, to three digits; the shortest has rank 1.
