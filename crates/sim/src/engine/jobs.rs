@@ -1,7 +1,7 @@
 //! The life of a job, except for becoming ready: it begins, exhausts its budget, suspends itself,
 //! completes, and its successor begins.
 
-use shiftwork_machine::{Admission, ServerRule, Spent, Step};
+use shiftwork_machine::{Admission, Server, ServerRule, Spent, Step};
 use shiftwork_model::{
     Arrival, CpuId, Instant, JobId, NotReadyReason, RecordKind, Recorder, Span, TaskId,
 };
@@ -218,10 +218,13 @@ impl<R: Recorder> Engine<'_, R> {
     /// The policy's event for the completion of the task's job. For Linux, which does not know jobs, a task
     /// that has used up its budget by then is throttled, and does not sleep.
     fn end_of_job(&self, id: TaskId) -> Event<'static> {
-        let server = self.plans[id.index()].server.as_ref();
-        let is_spent = server.is_some_and(|server| server.left().is_zero());
+        let is_spent = |server: &Server| server.left().is_zero();
         match self.rule {
-            ServerRule::Linux(_) if is_spent => Event::BudgetSpent(id),
+            ServerRule::Linux(_)
+                if self.plans[id.index()].server.as_ref().is_some_and(is_spent) =>
+            {
+                Event::BudgetSpent(id)
+            }
             _ => Event::Complete(id),
         }
     }
