@@ -43,7 +43,7 @@ pub fn analyze(
     let set = Arc::clone(&set.0);
     let overheads = overheads.map(|(name, file)| (name, (*file.0).clone()));
     let found = interruptible(py, move |_| {
-        let found = Findings::of(&asked, &set, overheads)?;
+        let found = Findings::of(&asked, &set, overheads, &mut |_| ())?;
         Ok(output(&set, &found))
     })?;
     to_json(&found.map_err(|error| question(&error))?)

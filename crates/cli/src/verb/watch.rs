@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use shiftwork_model::{Instant, Span};
@@ -93,6 +94,42 @@ impl Watch {
     }
 
     /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Shows that work goes on of which it is not known how much there is, once it takes longer than [`PATIENCE`]. Ctrl-C ends the
+/// process, as there is nothing to be shown before the end.
+pub struct Spinner {
+    bar: ProgressBar,
+    begun: std::time::Instant,
+}
+
+/// What is over sooner needs no picture.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+impl Spinner {
+    /// Work of this kind begins.
+    pub fn new(console: &Console, what: &'static str) -> Self {
+        let bar = match console.shows_progress() {
+            true => ProgressBar::new_spinner().with_message(what),
+            false => ProgressBar::hidden(),
+        };
+        bar.enable_steady_tick(PATIENCE);
+        let begun = std::time::Instant::now();
+        Self { bar, begun }
+    }
+
+    /// From now on it is this work.
+    pub fn show(&mut self, what: &str) {
+        // A message is drawn at once.
+        if self.begun.elapsed() >= PATIENCE {
+            self.bar.set_message(what.to_owned());
+        }
+    }
+
+    /// Takes the picture away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -83,6 +83,21 @@ pub enum Tardiness {
     Unknown,
 }
 
+/// What is being worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Tests are asked.
+    Tests,
+    /// Schedules are simulated.
+    Simulations,
+    /// Factors on costs are searched under this policy.
+    Factors(&'static str),
+    /// Affinities are proposed.
+    Affinities,
+    /// What would make the answer yes is searched.
+    Remedies,
+}
+
 /// Everything that is known.
 pub struct Findings {
     /// Verdicts and bounds, policy by policy.
@@ -123,7 +138,8 @@ fn is_among(one: &Entry, entries: &[&Entry]) -> bool {
 const TAKES_ANY: &str = "strong-edf";
 
 impl Findings {
-    /// Asks the analysis, with the overheads of this file for those policies for which it has some.
+    /// Asks the analysis, with the overheads of this file for those policies for which it has some. `begins` is given each
+    /// stage as it begins.
     ///
     /// # Errors
     /// If a policy is named that does not exist.
@@ -131,6 +147,7 @@ impl Findings {
         question: &Question,
         set: &TaskSet,
         overheads: Option<(String, OverheadFile)>,
+        begins: &mut dyn FnMut(Stage),
     ) -> Result<Self, QuestionError> {
         let of_file = set.scheduler.policy.iter();
         let names: Vec<&String> = match question.policies.is_empty() {
@@ -159,16 +176,23 @@ impl Findings {
             .map(|named| (candidate(named, set), price(named, set, file)))
             .collect();
         let criterion = question.criterion;
+        begins(Stage::Tests);
         let (mut analysis, accounts) = analyse_under(set, &candidates, question.max_steps);
+        begins(Stage::Simulations);
         let mut examples = counterexample::search(set, &mut analysis);
         let as_written = as_written::decide(set, &mut analysis, &accounts, &mut examples);
-        let scales = question.scale.then(|| scales(question, set, &looked_at));
+        let scales = question
+            .scale
+            .then(|| scales(question, set, &looked_at, begins));
         let first = match chosen.first() {
             Some(named) => named,
             None => candidate::named(TAKES_ANY)?,
         };
         let proposal = match question.assign {
-            true => Some(proposal(first, set, criterion, question.max_steps)?),
+            true => {
+                begins(Stage::Affinities);
+                Some(proposal(first, set, criterion, question.max_steps)?)
+            }
             false => None,
         };
         let (reserve, mut steps) = (set.scheduler.reserve, Steps::at_most(question.max_steps));
@@ -195,6 +219,7 @@ impl Findings {
         if chosen.is_empty() {
             chosen.push(first);
         }
+        begins(Stage::Remedies);
         findings.remedies = findings.search_remedies(question, set, chosen);
         Ok(findings)
     }
@@ -343,8 +368,14 @@ fn admission(entry: &Entry, set: &TaskSet) -> Admission {
     Admission::of(entry, set, bound)
 }
 
-fn scales(question: &Question, set: &TaskSet, looked_at: &[&'static Entry]) -> Vec<Scale> {
+fn scales(
+    question: &Question,
+    set: &TaskSet,
+    looked_at: &[&'static Entry],
+    begins: &mut dyn FnMut(Stage),
+) -> Vec<Scale> {
     let scale = |named: &&'static Entry| {
+        begins(Stage::Factors(named.name));
         let criterion = question.criterion;
         let mut of = |set: &TaskSet| candidate(named, set);
         Scale {

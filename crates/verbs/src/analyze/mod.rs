@@ -21,7 +21,7 @@ pub use as_written::AsWritten;
 pub use candidate::{all, candidate, named};
 pub use chains::ChainBound;
 pub use error::QuestionError;
-pub use found::{Findings, Question, Releases, Scale, Tardiness};
+pub use found::{Findings, Question, Releases, Scale, Stage, Tardiness};
 pub use json::{AnalyzeOutput, output};
 pub use proposal::Proposal;
 pub use remedy::{Change, Remedies, Substitute};

@@ -55,7 +55,7 @@ fn no_simulated_chain_takes_longer_than_its_bound() {
     let (mut latencies, mut reached, mut triggered) = (0, 0, 0);
     for seed in 1..=600 {
         let set = random_set(&mut RandomStream::new(seed, 83, 0));
-        let findings = Findings::of(&question, &set, None).unwrap();
+        let findings = Findings::of(&question, &set, None, &mut |_| ()).unwrap();
         for found in &findings.analysis.policies {
             let bounds = findings.chains(&set, found);
             let is_known = |known: &ChainBound| known.bound.or(known.latency).is_some();

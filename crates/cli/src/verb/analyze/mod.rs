@@ -12,13 +12,14 @@ use shiftwork_analysis::verdicts::{
 };
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
-use shiftwork_verbs::analyze::{Findings, Question, Releases, candidate, named, output};
+use shiftwork_verbs::analyze::{Findings, Question, Releases, Stage, candidate, named, output};
 
 use crate::args::{AnalyzeArgs, CriterionName, ReleasesName};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
 use crate::verb::overheads;
+use crate::verb::watch::Spinner;
 
 /// How many steps each test may take for a page: it is to be there at once.
 pub const STEPS: u64 = 2_000_000;
@@ -28,7 +29,12 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
     let overheads = overheads::file(args.overheads.as_deref(), &input, &set)?;
-    let findings = Findings::of(&question(args), &set, overheads).map_err(Failure::input)?;
+    let mut spinner = Spinner::new(console, "asking the tests");
+    let findings = Findings::of(&question(args), &set, overheads, &mut |stage| {
+        spinner.show(&in_words(stage));
+    });
+    spinner.finish();
+    let findings = findings.map_err(Failure::input)?;
     for left_out in left_out(&set) {
         console.note(format!(
             "note: {}: not taken into account: {left_out}",
@@ -80,6 +86,17 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
         Known::Unschedulable => Answer::No,
         Known::Unknown => Answer::Undecided,
     })
+}
+
+/// What is being worked on.
+fn in_words(stage: Stage) -> String {
+    match stage {
+        Stage::Tests => "asking the tests".to_owned(),
+        Stage::Simulations => "simulating".to_owned(),
+        Stage::Factors(policy) => format!("scaling costs under {policy}"),
+        Stage::Affinities => "proposing affinities".to_owned(),
+        Stage::Remedies => "looking for what would help".to_owned(),
+    }
 }
 
 /// What the command line asks.

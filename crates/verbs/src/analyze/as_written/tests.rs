@@ -147,7 +147,7 @@ fn found(set: &TaskSet, policy: &str, releases: Releases) -> Findings {
         assign: false,
         remedies: false,
     };
-    Findings::of(&question, set, None).unwrap()
+    Findings::of(&question, set, None, &mut |_| ()).unwrap()
 }
 
 #[test]
