@@ -80,7 +80,8 @@ impl Input {
     }
 }
 
-const STDIN: &str = "<stdin>";
+/// How stdin is shown in messages.
+pub const STDIN: &str = "<stdin>";
 
 /// Reads the bytes of a file, or of stdin for `-`; the path is returned as messages show it.
 ///

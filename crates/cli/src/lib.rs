@@ -12,6 +12,7 @@ mod failure;
 mod input;
 pub mod json;
 mod output;
+mod output_files;
 mod table;
 mod verb;
 

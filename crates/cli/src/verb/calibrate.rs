@@ -23,6 +23,7 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::Input;
 use crate::output::Console;
+use crate::output_files::{self, OutputFile};
 use crate::verb::chosen;
 use crate::verb::watch::{catch_interrupts, is_interrupted};
 
@@ -31,6 +32,11 @@ pub use shown::CalibrateOutput;
 /// Measures, shows, writes and compares.
 pub fn run(args: &CalibrateArgs, console: &mut Console) -> Result<Answer, Failure> {
     // What is wrong with files is said before minutes pass.
+    let outputs = [
+        OutputFile::of("--output", args.output.as_ref()),
+        OutputFile::of("--report", args.report.as_ref()),
+    ];
+    output_files::check(args.check.as_deref(), outputs.into_iter().flatten())?;
     let earlier = match &args.check {
         Some(path) => Some(read_earlier(path)?),
         None => None,

@@ -12,6 +12,7 @@ use crate::args::{ConvertArgs, ConvertFrom};
 use crate::failure::{Answer, Failure};
 use crate::input::{Input, named_after};
 use crate::output::Console;
+use crate::output_files::{self, OutputFile};
 
 /// What `convert --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,6 +43,8 @@ const SCHEDCAT: Format = ("schedcat", schedcat::read_with);
 
 /// Converts one file.
 pub fn run(args: &ConvertArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let output = OutputFile::of("--output", args.output.as_ref());
+    output_files::check([args.file.as_str()], output)?;
     let input = Input::read(&args.file)?;
     let (from, read) = match args.from {
         ConvertFrom::RtApp => RT_APP,

@@ -14,6 +14,7 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
+use crate::output_files::{self, OutputFile};
 
 /// What `export --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,7 +78,12 @@ pub fn run(args: &ExportArgs, console: &mut Console) -> Result<Answer, Failure> 
     }
     let Exported { files, left_out } = exported;
     let files = match &args.output {
-        Some(path) => written(path, args.format, files)?,
+        Some(path) => {
+            let targets = files.iter().map(|file| target(path, file));
+            let targets = targets.filter_map(|path| OutputFile::of("--output", Some(path)));
+            output_files::check([args.file.as_str()], targets)?;
+            written(path, args.format, files)?
+        }
         None => files.into_iter().map(shown).collect(),
     };
     if console.json {
@@ -123,6 +129,14 @@ fn shown(file: ExportedFile) -> FileOutput {
     }
 }
 
+/// Where a file of an export goes.
+fn target(path: &str, file: &ExportedFile) -> String {
+    match &file.name {
+        Some(name) => Path::new(path).join(name).display().to_string(),
+        None => path.to_owned(),
+    }
+}
+
 /// Writes the files: units into a folder, anything else to one path.
 fn written(
     path: &str,
@@ -133,10 +147,7 @@ fn written(
         fs::create_dir_all(path).map_err(|error| Failure::writing(path, &error))?;
     }
     let write = |file: ExportedFile| {
-        let target = match &file.name {
-            Some(name) => Path::new(path).join(name).display().to_string(),
-            None => path.to_owned(),
-        };
+        let target = target(path, &file);
         fs::write(&target, &file.text).map_err(|error| Failure::writing(&target, &error))?;
         Ok(FileOutput {
             name: file.name,

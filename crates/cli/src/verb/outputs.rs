@@ -19,6 +19,7 @@ use super::chosen::is_random;
 use crate::args::RecordingArgs;
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::output_files::{self, OutputFile};
 
 /// The program and its version, for provenance.
 const TOOL: &str = concat!("shiftwork ", env!("CARGO_PKG_VERSION"));
@@ -48,6 +49,24 @@ pub struct Recording<'a> {
 }
 
 impl Recording<'_> {
+    /// Refuses to write over the task-set file or the overhead file, or two files under one name, for runs under these
+    /// policies.
+    pub fn check_files(&self, entries: &[&Entry], overheads: Option<&str>) -> Result<(), Failure> {
+        let Self { args, input, .. } = *self;
+        let several = entries.len() > 1;
+        let of_run = |entry: &&Entry| {
+            let named = |path: &PathBuf| path_of_run(path, entry, several);
+            [
+                OutputFile::of("--jobs", args.jobs.as_ref().map(named)),
+                OutputFile::of("--trace", args.trace.as_ref().map(named)),
+            ]
+        };
+        let outputs = entries.iter().flat_map(of_run).flatten();
+        let report = OutputFile::of("--report", args.report.as_ref());
+        let inputs = [input.path.as_str()].into_iter().chain(overheads);
+        output_files::check(inputs, outputs.chain(report))
+    }
+
     /// The end of the time that was asked for.
     pub fn wanted(&self) -> Instant {
         Instant::ZERO + self.args.horizon
@@ -220,10 +239,7 @@ impl Outputs {
         if let Some(page) = &args.report {
             check_writable(page)?;
         }
-        let path = |path: &PathBuf| match several {
-            true => with_policy(path, entry.name),
-            false => path.clone(),
-        };
+        let path = |path: &PathBuf| path_of_run(path, entry, several);
         let jobs = match &args.jobs {
             Some(file) => {
                 let path = path(file);
@@ -304,6 +320,14 @@ impl Outputs {
             records: self.records,
             page: self.page,
         }
+    }
+}
+
+/// The file of one run where the command line names this one.
+fn path_of_run(path: &Path, entry: &Entry, several: bool) -> PathBuf {
+    match several {
+        true => with_policy(path, entry.name),
+        false => path.to_owned(),
     }
 }
 

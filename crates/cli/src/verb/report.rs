@@ -15,6 +15,7 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{fingerprint, read_bytes};
 use crate::output::Console;
+use crate::output_files::{self, OutputFile};
 
 /// A trace, and what it comes down to.
 struct Traced {
@@ -29,6 +30,8 @@ struct Traced {
 
 /// Makes one page of all traces.
 pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let output = OutputFile::of("--output", args.output.as_ref());
+    output_files::check(args.files.iter().map(String::as_str), output)?;
     let traces = args
         .files
         .iter()

@@ -100,6 +100,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         why,
         admission,
     };
+    start.recording.check_files(&[entry], None)?;
     match chosen {
         Chosen::Sim => simulated(start, console),
         Chosen::Kernel | Chosen::Agent | Chosen::Fifo => live::run(start, console),

@@ -151,6 +151,8 @@ fn jobs(
 ) -> Result<(Vec<Job>, Vec<PolicyError>), Failure> {
     let Recording { input, set, .. } = *recording;
     let entries = chosen::policies(&args.policies, input, set)?;
+    let overheads = overheads::path(args.overheads.as_deref(), input, set);
+    recording.check_files(&entries, overheads.as_deref())?;
     let file = overheads::file(args.overheads.as_deref(), input, set)?;
     let several = entries.len() > 1;
     let (mut prepared, mut left_out) = (Vec::new(), Vec::new());

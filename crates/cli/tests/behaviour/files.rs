@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
-use super::{GOOD, SERVER, folder, shiftwork, stderr, stdout};
+use super::{GOOD, SERVER, command, folder, shiftwork, stderr, stdout};
 
 #[test]
 fn a_file_that_is_no_text_is_refused() {
@@ -54,14 +55,7 @@ fn written(name: &str, seed: &str) -> BTreeMap<String, Vec<u8>> {
     arguments.extend(["--report", &report]);
     let output = shiftwork(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let mut files: BTreeMap<String, Vec<u8>> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            (name, fs::read(entry.path()).unwrap())
-        })
-        .collect();
+    let mut files = contents(&folder);
     files.insert("stdout".into(), output.stdout);
     files
 }
@@ -126,4 +120,76 @@ fn the_table_of_jobs_has_its_header_and_a_line_for_each_job() {
             "b,3,20000000,30000000,20000000,25000000,5000000,0",
         ]
     );
+}
+
+/// A task set, and the trace and the measurements that other verbs read, by file name.
+fn inputs(folder: &Path) {
+    let path = |name: &str| folder.join(name).display().to_string();
+    fs::copy(GOOD, path("set.toml")).unwrap();
+    fs::copy("tests/command/files/rt_app.json", path("rt-app.json")).unwrap();
+    fs::copy("tests/command/files/overheads.toml", path("overheads.toml")).unwrap();
+    let simulate = ["simulate", GOOD, "--for", "10ms", "--trace"];
+    let traced = shiftwork(&[&simulate[..], &[&path("run.pftrace")]].concat());
+    assert_eq!(traced.status.code(), Some(0), "{}", stderr(&traced));
+    fs::write(path("earlier.json"), "{}").unwrap();
+}
+
+#[test]
+fn no_verb_writes_over_what_it_reads_or_to_one_file_twice() {
+    let folder = folder("overwrite");
+    inputs(&folder);
+    let before = contents(&folder);
+    std::os::unix::fs::symlink("set.toml", folder.join("link.toml")).unwrap();
+    for line in [
+        "simulate set.toml --report set.toml",
+        "simulate set.toml --jobs ./set.toml",
+        "simulate set.toml --trace link.toml",
+        "simulate set.toml --policy g-edf --overheads overheads.toml --jobs overheads.toml",
+        "simulate set.toml --report x.html --jobs x.html",
+        "simulate set.toml --policy p-edf,g-edf --report x.g-edf.csv --jobs x.csv",
+        "run set.toml --machine sim --report set.toml",
+        "run set.toml --machine sim --jobs x.csv --trace ./x.csv",
+        "export set.toml --as rt-app -o set.toml",
+        "export set.toml --as chrt -o link.toml",
+        "convert rt-app.json -o rt-app.json",
+        "report run.pftrace -o run.pftrace",
+        "calibrate --check earlier.json --report earlier.json",
+        "calibrate --output x.toml --report x.toml",
+    ] {
+        let arguments = line.split(' ');
+        let output = command().current_dir(&folder).args(arguments).output();
+        let output = output.unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        assert!(message.contains("overwrite"), "{line}: {message}");
+        let errors = message.lines().filter(|it| it.starts_with("error: "));
+        assert_eq!(errors.count(), 1, "{line}: {message}");
+        assert!(contents(&folder) == before, "{line}");
+    }
+}
+
+/// All regular files of a folder, by name.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+    let named = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read(entry.path()).unwrap())
+    };
+    files.map(named).collect()
+}
+
+#[test]
+fn two_outputs_may_go_to_one_device() {
+    let output = shiftwork(&[
+        "simulate",
+        GOOD,
+        "--jobs",
+        "/dev/null",
+        "--trace",
+        "/dev/null",
+        "--report",
+        "/dev/null",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

@@ -244,3 +244,21 @@ fn a_place_that_is_not_listed_is_found() {
         assert!(!has_word(&code, absent), "{absent}");
     }
 }
+
+/// A verb that reads a file and writes another must not take the same for both.
+#[test]
+fn a_verb_that_writes_files_compares_them_with_what_it_reads() {
+    // These read no file that the command line names, or do not write then.
+    let exempt = ["init", "generate", "pages", "record"].map(|it| format!("cli/src/verb/{it}.rs"));
+    let writes = |source: &&Source| {
+        let calls = ["fs::write(", "File::create(", "OpenOptions::new("];
+        source.path.starts_with("cli/src/verb/")
+            && calls.iter().any(|call| source.code.contains(call))
+    };
+    let sources = sources();
+    let checks = |source: &&Source| source.code.contains("output_files::check(");
+    let (checking, others): (Vec<_>, Vec<_>) = sources.iter().filter(writes).partition(checks);
+    assert!(checking.len() >= 5, "{}", checking.len());
+    let others: BTreeSet<&str> = others.iter().map(|source| &*source.path).collect();
+    assert_eq!(others, exempt.iter().map(String::as_str).collect());
+}

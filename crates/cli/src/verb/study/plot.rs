@@ -12,6 +12,10 @@ use super::failure;
 use crate::args::StudyPlotArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
+use crate::output_files::{self, OutputFile};
+
+/// The page with all figures.
+const INDEX: &str = "index.html";
 
 /// What `study plot --json` prints, one line for each figure.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -40,6 +44,11 @@ pub fn run(args: &StudyPlotArgs, console: &mut Console) -> Result<Answer, Failur
     let folder = args.out.clone().unwrap_or_else(usual);
     fs::create_dir_all(&folder).map_err(|error| not_written(&folder, &error))?;
     let figures = figures(&results);
+    let stems = figures.iter().map(|figure| figure.stem.as_str());
+    let pictures = stems.flat_map(|stem| [format!("{stem}.svg"), format!("{stem}.csv")]);
+    let names = pictures.chain([INDEX.to_owned()]);
+    let outputs = names.filter_map(|name| OutputFile::of("study plot", Some(folder.join(name))));
+    output_files::check([source.display().to_string().as_str()], outputs)?;
     for figure in &figures {
         let svg = write(&folder, &format!("{}.svg", figure.stem), &figure.svg)?;
         let csv = write(&folder, &format!("{}.csv", figure.stem), &figure.csv)?;
@@ -53,7 +62,7 @@ pub fn run(args: &StudyPlotArgs, console: &mut Console) -> Result<Answer, Failur
             false => console.line(svg)?,
         }
     }
-    let index = write(&folder, "index.html", &page(&results, &figures))?;
+    let index = write(&folder, INDEX, &page(&results, &figures))?;
     console.flush()?;
     console.note(format!("all figures on one page: {index}"));
     Ok(Answer::Yes)
