@@ -210,4 +210,29 @@ mod tests {
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn help_of_a_verb_says_whether_it_takes_several_policies() {
+        let command = Cli::command();
+        let (mut one, mut several) = (Vec::new(), Vec::new());
+        for verb in command.get_subcommands() {
+            let policy = verb.get_arguments().find(|it| it.get_short() == Some('p'));
+            if let Some(policy) = policy {
+                let help = policy.get_help().unwrap().to_string();
+                let shows_comma = help.contains("`p-edf,g-edf`");
+                let takes_comma = policy.get_value_delimiter() == Some(',');
+                assert_eq!(shows_comma, takes_comma, "{}: {help}", verb.get_name());
+                let verbs = if takes_comma { &mut several } else { &mut one };
+                verbs.push(verb.get_name());
+            }
+        }
+        assert_eq!(one, ["run", "scenario", "export"]);
+        assert_eq!(several, ["analyze", "simulate", "calibrate"]);
+        let help = command
+            .clone()
+            .find_subcommand_mut("run")
+            .unwrap()
+            .render_long_help();
+        assert!(!help.to_string().contains("several policies"), "{help}");
+    }
 }

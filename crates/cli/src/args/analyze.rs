@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 pub struct AnalyzeArgs {
     /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
     pub file: String,
-    /// Policies to look at, instead of all; without it the file's is the one that counts.
+    /// Policies to look at, instead of all, as in `p-edf,g-edf`; without it the file's is the one that counts.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// What is asked of every policy, and answered by the first and the last line and the exit status.

@@ -22,7 +22,7 @@ pub struct CalibrateArgs {
     /// How an agent waits in live runs.
     #[arg(long, value_name = "HOW", default_value = "dedicated")]
     pub agent: Attention,
-    /// Policies to write overheads for, instead of all; live runs are made under the first.
+    /// Policies to write overheads for, instead of all, as in `p-edf,g-edf`; live runs are made under the first.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// CPUs to measure on; default: all that this process may use.

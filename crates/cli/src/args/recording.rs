@@ -15,8 +15,7 @@ pub struct RecordingArgs {
     /// Seed of all random numbers: sporadic gaps, random execution times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Write a table of all jobs (CSV). With several policies, the policy's name goes before the
-    /// extension of every file written.
+    /// Write a table of all jobs (CSV).
     #[arg(long, value_name = "FILE.csv")]
     pub jobs: Option<PathBuf>,
     /// Write a trace for Perfetto (ui.perfetto.dev).
@@ -25,7 +24,7 @@ pub struct RecordingArgs {
     /// Add sched_switch events to the trace, for tools that are made for kernel traces.
     #[arg(long, requires = "trace")]
     pub sched_switch: bool,
-    /// Write an HTML page; with several policies, one page that shows them side by side.
+    /// Write an HTML page about the run.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     /// Say what led to the first missed deadlines, and to chains longer than wanted: where the time went, what is to

@@ -14,7 +14,7 @@ use super::recording::RecordingArgs;
 pub struct RunArgs {
     /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
     pub file: String,
-    /// Policy to run under, instead of the file's.
+    /// Policy to run under, instead of the file's: one, while `simulate` and `analyze` take several.
     #[arg(short, long, value_name = "NAME")]
     pub policy: Option<String>,
     /// What runs the tasks.

@@ -11,8 +11,9 @@ use super::recording::RecordingArgs;
 pub struct SimulateArgs {
     /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
     pub file: String,
-    /// Policy to simulate, instead of the file's; several are compared side by side, and those that do not take
-    /// the task set are left out.
+    /// Policy to simulate, instead of the file's. Several, as in `p-edf,g-edf`, are compared side by side, also on the page
+    /// of `--report`; those that do not take the task set are left out; and a file of `--jobs` or `--trace` is written for
+    /// each, with the policy's name before the extension.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// What to keep, and for how long.
