@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Order, Protocol, nearest_name};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Order, Protocol};
 
 /// Why a policy refuses. Each message says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub enum PolicyError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// The names there are.
-        known: Vec<&'static str>,
+        /// The policies that may be meant; none if the name resembles nothing.
+        meant: Vec<&'static str>,
     },
     /// Two affinities overlap without nesting, under a policy for laminar ones.
     NotLaminar {
@@ -189,12 +189,21 @@ pub enum PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { name, known } => {
+            Self::Unknown { name, meant } => {
                 write!(f, "there is no policy `{name}`; ")?;
-                if let Some(meant) = nearest_name(name, known.iter().copied()) {
-                    write!(f, "did you mean `{meant}`? ")?;
+                if name.contains(',') {
+                    f.write_str(
+                        "one is expected here, and `simulate` and `analyze` take several; ",
+                    )?;
                 }
-                write!(f, "the policies are {}", known.join(" "))
+                if let [first, others @ ..] = &meant[..] {
+                    write!(f, "did you mean `{first}`")?;
+                    others
+                        .iter()
+                        .try_for_each(|other| write!(f, " or `{other}`"))?;
+                    f.write_str("? ")?;
+                }
+                f.write_str("`shiftwork policies` lists all")
             }
             Self::NotLaminar {
                 policy,

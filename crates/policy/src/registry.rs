@@ -1,6 +1,7 @@
 //! The one table of policy names. The command line, the conformance suite and the documentation
 //! all iterate it.
 
+mod meant;
 pub mod traits;
 mod variants;
 
@@ -420,7 +421,7 @@ pub const POLICIES: &[Entry] = &[
 /// The policy with this name, in any case.
 ///
 /// # Errors
-/// [`PolicyError::Unknown`] lists the names there are.
+/// [`PolicyError::Unknown`] names those that may be meant.
 pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
     find_in(&[POLICIES], name)
 }
@@ -428,15 +429,17 @@ pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
 /// The same, in several tables.
 ///
 /// # Errors
-/// [`PolicyError::Unknown`] lists the names there are.
+/// [`PolicyError::Unknown`] names those that may be meant.
 pub fn find_in(tables: &[&'static [Entry]], name: &str) -> Result<&'static Entry, PolicyError> {
     let all = || tables.iter().flat_map(|table| table.iter());
-    all()
-        .find(|entry| entry.name.eq_ignore_ascii_case(name))
-        .ok_or_else(|| PolicyError::Unknown {
+    let found = all().find(|entry| entry.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let known: Vec<&'static str> = all().map(|entry| entry.name).collect();
+        PolicyError::Unknown {
             name: String::from(name),
-            known: all().map(|entry| entry.name).collect(),
-        })
+            meant: meant::meant(name, &known),
+        }
+    })
 }
 
 /// One-word masks where they suffice.

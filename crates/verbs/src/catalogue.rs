@@ -14,7 +14,7 @@ pub fn policies() -> impl Iterator<Item = &'static Entry> {
 /// The policy with this name, in any case.
 ///
 /// # Errors
-/// [`PolicyError::Unknown`] lists the names there are.
+/// [`PolicyError::Unknown`] names those that may be meant.
 pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
     registry::find_in(TABLES, name)
 }

@@ -18,7 +18,7 @@ fn bad_input_is_refused_with_a_reason() {
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        error.contains("there is no policy `fastest`") && error.contains("pd2"),
+        error.contains("there is no policy `fastest`") && error.contains("`shiftwork policies`"),
         "{error}"
     );
 }

@@ -320,7 +320,7 @@ fn did_you_mean(found: &str, known: &[impl AsRef<str>]) -> String {
 /// The most characters of a file that a message repeats.
 const QUOTED_MAX: usize = 160;
 
-/// The most characters of what others say about a name in a file: there are lists of all policies.
+/// The most characters of what others say about a name in a file: there are lists of all tests.
 const PROBLEM_MAX: usize = 2_000;
 
 /// What a file says, fit for a message on one line.
