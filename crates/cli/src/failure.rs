@@ -152,15 +152,22 @@ impl Failure {
         match self {
             Self::Machine(message) | Self::Temporary(message) => format!("{error} {message}"),
             Self::Input(mistakes) => {
-                let each = mistakes.iter();
-                let shown: Vec<String> = each
+                let each = mistakes.iter().take(MISTAKES_SHOWN_MAX);
+                let mut shown: Vec<String> = each
                     .map(|Mistake { message, excerpt }| format!("{error} {message}{excerpt}"))
                     .collect();
+                match mistakes.len().saturating_sub(MISTAKES_SHOWN_MAX) {
+                    0 => {}
+                    more => shown.push(format!("{error} and {more} more")),
+                }
                 shown.join("\n")
             }
         }
     }
 }
+
+/// So many mistakes are shown; a file with more is mostly not the one that was meant.
+const MISTAKES_SHOWN_MAX: usize = 10;
 
 /// Lines longer than this are not shown: no place can be found in them.
 const LINE_SHOWN_MAX: usize = 160;
@@ -218,6 +225,17 @@ mod tests {
             excerpt(text, 3, 9),
             "\n   |\n 3 | perod = \"2 ms\"\n   |         ^^^^^^"
         );
+    }
+
+    #[test]
+    fn more_than_ten_mistakes_are_counted() {
+        let rendered = |count: usize| {
+            let messages: Vec<String> = (0..count).map(|it| format!("m{it}")).collect();
+            Failure::in_file_each("f", &messages).render(false)
+        };
+        assert_eq!(rendered(10).lines().last(), Some("error: f: m9"));
+        assert_eq!(rendered(10).lines().count(), 10);
+        assert!(rendered(12).ends_with("error: f: m9\nerror: and 2 more"));
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub enum TasksetError {
         format: &'static str,
         problem: String,
     },
+    /// A text in the format of other tools, where TOML belongs.
+    OtherFormat {
+        place: Place,
+        format: &'static str,
+        tools: &'static str,
+    },
     /// Two mistakes or more in one file, ordered by place; none of them is of this variant.
     Several { mistakes: Vec<TasksetError> },
     /// A file of another kind than the one that is read.
@@ -247,6 +253,7 @@ impl TasksetError {
             Self::OtherKind { place, .. }
             | Self::Refused { place, .. }
             | Self::Syntax { place, .. }
+            | Self::OtherFormat { place, .. }
             | Self::UnknownKey { place, .. }
             | Self::MissingKey { place, .. }
             | Self::WrongKind { place, .. }

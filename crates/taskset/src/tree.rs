@@ -55,6 +55,19 @@ const MISTAKES_MAX: usize = 1_000;
 /// Larger texts are searched for the first mistake in the syntax only.
 const RECOVERED_BYTES_MAX: usize = 1 << 20;
 
+/// The format of a text that is no TOML, and the tools that write task sets in it, if it begins as theirs do.
+fn format_of_others(text: &str) -> Option<(&'static str, &'static str)> {
+    let text = text.trim_start();
+    let begins = |starts: &[&str]| starts.iter().any(|start| text.starts_with(start));
+    if begins(&["<"]) {
+        Some(("XML", "SimSo and SchedCAT"))
+    } else if begins(&["{", "/*", "//"]) {
+        Some(("JSON", "rt-app"))
+    } else {
+        None
+    }
+}
+
 impl<'t> Source<'t> {
     /// Parses a text into its spanned tree.
     ///
@@ -68,6 +81,14 @@ impl<'t> Source<'t> {
             problem: error.message().trim().replace('\n', "; "),
         };
         let tree = DeTable::parse(text).map_err(|first| {
+            if let Some((format, tools)) = format_of_others(text) {
+                let place = lines.place(text.len() - text.trim_start().len());
+                return TasksetError::OtherFormat {
+                    place,
+                    format,
+                    tools,
+                };
+            }
             let all = match text.len() {
                 0..=RECOVERED_BYTES_MAX => DeTable::parse_recoverable(text).1,
                 _ => Vec::new(),

@@ -24,6 +24,11 @@ fn about_keys(error: &Error) -> Option<String> {
         } => {
             format!("this is no {format}: {}", short(problem))
         }
+        Error::OtherFormat { format, tools, .. } => {
+            format!(
+                "this is {format}, and TOML is expected; `shiftwork convert` makes task-set files of those of {tools}"
+            )
+        }
         Error::UnknownKey {
             key,
             within,
