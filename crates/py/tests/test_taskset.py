@@ -62,7 +62,7 @@ def test_what_is_no_duration_is_refused(keywords: dict[str, object], words: str)
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        (sw.Task("a", "5ms", "4ms"), "task `a` costs 5ms but is due after 4ms"),
+        (sw.Task("a", "5ms", "4ms"), "task `a` costs 5ms in each period of 4ms"),
         (sw.Task("a", "1ms", "4ms", affinity="7"), "task `a`: `affinity`"),
         (sw.Task("a", "1ms", "4ms", affinity="big"), "task `a`: `affinity`"),
         (sw.Task("a", "1ms", "4ms", affinity=[]), "task `a`: `affinity`"),

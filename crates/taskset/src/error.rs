@@ -111,6 +111,15 @@ pub enum TasksetError {
         cost: Span,
         deadline: Span,
     },
+    /// The cost fits neither before the deadline nor into the period: a later deadline would not help.
+    CostAbovePeriod {
+        place: Place,
+        task: String,
+        cost: Span,
+        period: Span,
+        /// What could be raised instead of a lower cost.
+        raise: &'static str,
+    },
     /// Two tasks with one name.
     DuplicateTask {
         place: Place,
@@ -265,6 +274,7 @@ impl TasksetError {
             | Self::NotOneOf { place, .. }
             | Self::Empty { place, .. }
             | Self::CostAboveDeadline { place, .. }
+            | Self::CostAbovePeriod { place, .. }
             | Self::DuplicateTask { place, .. }
             | Self::UnknownTask { place, .. }
             | Self::UnknownResource { place, .. }

@@ -12,7 +12,7 @@ pub fn span(text: &str) -> Result<Span, String> {
     let parsed = humantime::parse_duration(text).map_err(|error| {
         format!(
             "`{text}` is no span of time ({}); {ACCEPTED}",
-            problem(&error)
+            problem(text, &error)
         )
     })?;
     u64::try_from(parsed.as_nanos())
@@ -49,13 +49,28 @@ const UNITS: [(&str, &str); 22] = [
 ];
 
 /// What is wrong with a text that is no duration.
-pub(crate) fn problem(error: &DurationError) -> String {
-    let DurationError::UnknownUnit { unit, .. } = error else {
-        return error.to_string();
-    };
-    if unit.is_empty() {
-        return error.to_string();
+pub(crate) fn problem(text: &str, error: &DurationError) -> String {
+    let from = |at: usize| text.get(at..).unwrap_or_default();
+    match error {
+        DurationError::UnknownUnit { unit, .. } if unit.is_empty() => "it has no unit".to_owned(),
+        DurationError::UnknownUnit { unit, .. } => unknown_unit(unit),
+        DurationError::NumberExpected(at) if from(*at).starts_with('-') => {
+            "it is negative".to_owned()
+        }
+        DurationError::NumberExpected(at) => format!("there is no number before `{}`", from(*at)),
+        DurationError::InvalidCharacter(at) => match from(*at).chars().next() {
+            Some(character) => format!("`{character}` is not accepted there"),
+            None => "its end is missing".to_owned(),
+        },
+        DurationError::NumberOverflow if text.contains('.') => {
+            "it has a fraction of a nanosecond".to_owned()
+        }
+        DurationError::NumberOverflow => "it is too large".to_owned(),
+        DurationError::Empty => "it is empty".to_owned(),
     }
+}
+
+fn unknown_unit(unit: &str) -> String {
     let near = nearest_name(unit, UNITS.iter().map(|(written, _)| *written));
     let meant = UNITS.iter().find(|(written, _)| Some(*written) == near);
     match meant {
@@ -86,6 +101,26 @@ mod tests {
         ] {
             let message = span(text).unwrap_err();
             assert!(message.contains(meant), "{message}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_spans_are_explained_in_plain_words() {
+        for (text, problem) in [
+            ("-1ms", "it is negative"),
+            ("2s -1ms", "it is negative"),
+            ("0.3ns", "it has a fraction of a nanosecond"),
+            ("99999999999999999999s", "it is too large"),
+            ("soon", "there is no number before `soon`"),
+            ("2 hours min", "there is no number before `min`"),
+            ("1,5ms", "`,` is not accepted there"),
+            ("1.", "`.` is not accepted there"),
+            ("1.ms", "`.` is not accepted there"),
+            ("1ms 2", "it has no unit"),
+            ("", "it is empty"),
+        ] {
+            let error = humantime::parse_duration(text).unwrap_err();
+            assert_eq!(super::problem(text, &error), problem, "{text}");
         }
     }
 

@@ -222,7 +222,7 @@ class TaskSet:
     >>> sw.TaskSet(cpus=2, tasks=[sw.Task("a", cost="5ms", period="4ms")])
     Traceback (most recent call last):
     ...
-    shiftwork.errors.InputError: task `a` costs 5ms but is due after 4ms; lower `cost` or raise `deadline`
+    shiftwork.errors.InputError: task `a` costs 5ms in each period of 4ms, more than one CPU can give it; lower `cost` or raise `period`
     """
 
     def __init__(

@@ -156,6 +156,19 @@ fn about_tasks(error: &Error) -> Option<String> {
                  `deadline`"
             )
         }
+        Error::CostAbovePeriod {
+            task,
+            cost,
+            period,
+            raise,
+            ..
+        } => {
+            let task = short(task);
+            format!(
+                "task `{task}` costs {cost} in each period of {period}, more than one CPU can give it; lower `cost` or raise \
+                 {raise}"
+            )
+        }
         Error::DuplicateTask { task, first, .. } => {
             let task = short(task);
             format!("task `{task}` is there already ({first}); give each task its own `name`")

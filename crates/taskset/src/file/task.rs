@@ -233,11 +233,27 @@ fn read_deadline(
         return Ok(deadline);
     }
     let culprit = table.get("deadline").or(table.get("cost"));
-    table.source().note(Err(TasksetError::CostAboveDeadline {
-        place: culprit.map_or(table.place(), |value| value.place()),
-        task: name.map_or_else(String::new, |name| (*name).to_string()),
-        cost,
-        deadline,
+    let place = culprit.map_or(table.place(), |value| value.place());
+    let task = name.map_or_else(String::new, |name| (*name).to_string());
+    // The distances of an arrival curve may be shorter than the cost.
+    let is_periodic = table.get("period").is_some();
+    table.source().note(Err(match is_periodic && cost > period {
+        true => TasksetError::CostAbovePeriod {
+            place,
+            task,
+            cost,
+            period,
+            raise: match written {
+                Some(_) => "`period` and `deadline`",
+                None => "`period`",
+            },
+        },
+        false => TasksetError::CostAboveDeadline {
+            place,
+            task,
+            cost,
+            deadline,
+        },
     }))
 }
 

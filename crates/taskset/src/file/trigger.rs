@@ -134,7 +134,15 @@ pub(super) fn settle(file: &Table<'_>, set: &mut TaskSet) {
         if task.deadline.is_zero() {
             task.deadline = task.period;
         }
-        if task.cost > task.deadline {
+        if task.cost > task.deadline && task.cost > task.period {
+            value.report(TasksetError::CostAbovePeriod {
+                place: value.place(),
+                task: task.name.clone(),
+                cost: task.cost,
+                period: task.period,
+                raise: "the `period` of the tasks that trigger it",
+            });
+        } else if task.cost > task.deadline {
             value.report(TasksetError::CostAboveDeadline {
                 place: value.place(),
                 task: task.name.clone(),

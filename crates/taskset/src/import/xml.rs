@@ -129,11 +129,21 @@ impl<'a> Element<'a, '_> {
         if task.cost <= task.deadline {
             return Ok(());
         }
-        Err(TasksetError::CostAboveDeadline {
-            place: self.place(cost_attribute),
-            task: task.name.clone(),
-            cost: task.cost,
-            deadline: task.deadline,
+        let (place, name) = (self.place(cost_attribute), task.name.clone());
+        Err(match task.cost > task.period {
+            true => TasksetError::CostAbovePeriod {
+                place,
+                task: name,
+                cost: task.cost,
+                period: task.period,
+                raise: "the period and the deadline",
+            },
+            false => TasksetError::CostAboveDeadline {
+                place,
+                task: name,
+                cost: task.cost,
+                deadline: task.deadline,
+            },
         })
     }
 

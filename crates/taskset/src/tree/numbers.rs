@@ -27,7 +27,7 @@ impl Value<'_> {
             place: self.place(),
             key: self.key(),
             text: text.to_string(),
-            problem: span::problem(&error),
+            problem: span::problem(text, &error),
         })?;
         u64::try_from(parsed.as_nanos())
             .ok()
