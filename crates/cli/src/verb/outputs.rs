@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use shiftwork_model::{
     Affinity, Budgets, Instant, Invariant, Record, RecordKind, Recorder, Span, TaskSet,
 };
+use shiftwork_policy::PolicyError;
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{
@@ -140,8 +141,12 @@ impl Recording<'_> {
         }
     }
 
-    /// Writes the page about all runs, if there is to be one.
-    pub fn write_report(&self, finished: &[Finished]) -> Result<(), Failure> {
+    /// Writes the page about all runs, if there is to be one, with the reasons why policies were left out.
+    pub fn write_report(
+        &self,
+        finished: &[Finished],
+        left_out: &[PolicyError],
+    ) -> Result<(), Failure> {
         let Some(path) = &self.args.report else {
             return Ok(());
         };
@@ -156,7 +161,8 @@ impl Recording<'_> {
                 provenance: self.provenance(run.entry),
             })
             .collect();
-        let page = html(&runs, &Limits::default());
+        let left_out: Vec<String> = left_out.iter().map(PolicyError::to_string).collect();
+        let page = html(&runs, &left_out, &Limits::default());
         fs::write(path, page).map_err(|error| failed(path, &error))
     }
 }

@@ -54,7 +54,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
     if args.output.is_none() && console.json {
         return summaries(&traces, console);
     }
-    let page = html(&runs, &Limits::default());
+    let page = html(&runs, &[], &Limits::default());
     let Some(path) = &args.output else {
         console.text(&page)?;
         return Ok(Answer::Yes);

@@ -214,7 +214,7 @@ impl Ending<'_> {
             shown::explanations(console, recording, &finished)?;
         }
         console.flush()?;
-        recording.write_report(&finished)?;
+        recording.write_report(&finished, &[])?;
         if let Some(failure) = finished[0].failure.take() {
             return Err(failure);
         }

@@ -56,7 +56,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     show(console, &recording, &finished)?;
     show_left_out(console, &left_out)?;
     console.flush()?;
-    recording.write_report(&finished)?;
+    recording.write_report(&finished, &left_out)?;
     if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
         return Err(failure);
     }

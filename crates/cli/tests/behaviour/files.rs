@@ -99,6 +99,27 @@ fn a_page_is_made_of_traces_as_of_simulations() {
     assert!(reported.len() > 10_000 && reported.contains("motor-control"));
 }
 
+#[test]
+fn a_page_names_the_policies_that_do_not_take_the_task_set() {
+    let page = folder("left-out").join("page.html").display().to_string();
+    let overlap = "tests/command/files/overlap.toml";
+    let simulate = ["simulate", overlap, "-p", "hpa-edf,weak-edf", "--report"];
+    let output = shiftwork(&[&simulate[..], &[&page]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stdout(&output);
+    let left_out: Vec<&str> = said
+        .lines()
+        .filter(|it| it.starts_with("left out: "))
+        .collect();
+    assert_eq!(left_out.len(), 1, "{said}");
+    let why = left_out[0].trim_start_matches("left out: ");
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(
+        why.starts_with("hpa-edf")
+            && page.contains(&format!("Left out: {}", why.replace('\'', "&#39;")))
+    );
+}
+
 /// docs/formats.md names these keys, and others rely on them.
 #[test]
 fn the_table_of_jobs_has_its_header_and_a_line_for_each_job() {

@@ -121,7 +121,11 @@ fn row(view: &RunView<'_>, first: &str, kind: Option<LossKind>, group: &Group) -
         helps.push(format!("shifting: {}", units::count(group.shift_helps)));
     }
     if group.wider_helps > 0 {
-        helps.push(format!("more CPUs: {}", units::count(group.wider_helps)));
+        helps.push(format!(
+            "<span title=\"If the task might use more of the CPUs there are: those that its affinity, or the packing of the \
+             policy, rules out\">wider affinity: {}</span>",
+            units::count(group.wider_helps)
+        ));
     }
     let worst = group
         .worst

@@ -61,15 +61,16 @@ impl RunView<'_> {
 }
 
 /// The page. For a comparison of several runs, their charts share one time axis, and their tables are
-/// side by side. The same runs give the same bytes.
-pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
+/// side by side. `left_out` says of policies that were asked for and have no run here why, each in a sentence. The same runs
+/// give the same bytes.
+pub fn html(runs: &[Run<'_>], left_out: &[String], limits: &Limits) -> String {
     let views = views(runs, limits);
     let foremost = Foremost::of(&views, limits);
     let title = title(runs);
     let mut page = head(&title);
     page += &header(&title, runs);
     page += "<main>\n";
-    page += &summary::section(&views);
+    page += &summary::section(&views, left_out);
     page += &filter::section(&views, &foremost);
     page += &schedule::section(&views, limits, &foremost);
     page += &chains::section(&views);

@@ -4,10 +4,19 @@ use super::{RunView, escape, plural, time};
 use crate::run::Provenance;
 use crate::units;
 
-/// One card per run.
-pub(super) fn section(views: &[RunView<'_>]) -> String {
+/// One card per run, and why other policies have none.
+pub(super) fn section(views: &[RunView<'_>], left_out: &[String]) -> String {
     let cards: Vec<String> = views.iter().map(card).collect();
-    format!("<section class=\"cards\">\n{}</section>\n", cards.concat())
+    let remark = |why: &String| {
+        let why = escape::html(why);
+        format!("<p class=\"remark\">Left out: {why}</p>\n")
+    };
+    let remarks: Vec<String> = left_out.iter().map(remark).collect();
+    format!(
+        "<section class=\"cards\">\n{}</section>\n{}",
+        cards.concat(),
+        remarks.concat()
+    )
 }
 
 fn card(view: &RunView<'_>) -> String {

@@ -57,7 +57,7 @@ fn page(scripts: &[(&str, &RunScript)], horizon_ms: u64, limits: &Limits) -> Str
             },
         })
         .collect();
-    html(&runs, limits)
+    html(&runs, &[], limits)
 }
 
 fn fig_1() -> String {
@@ -87,7 +87,7 @@ fn page_has_bounds_beside_measured_response_times() {
         bounds: bounds.collect(),
         provenance: Provenance::default(),
     };
-    let page = html(&[run], &Limits::default());
+    let page = html(&[run], &[], &Limits::default());
     let known = script.set.tasks.len() - 1;
     assert_eq!(page.matches("title=\"by gel\"").count(), known);
     assert_eq!(page.matches("class=\"bound run0\"").count(), known);
@@ -184,7 +184,7 @@ fn page_has_the_cause_of_explain() {
         bounds: Vec::new(),
         provenance: Provenance::default(),
     };
-    let page = html(&[run], &Limits::default());
+    let page = html(&[run], &[], &Limits::default());
     assert!(page.contains("finished 11 ms late") && !page.contains("Cause: "));
 }
 
@@ -229,6 +229,14 @@ fn records_of_another_task_set_are_counted_and_left_out() {
 }
 
 #[test]
+fn page_names_the_policies_that_are_left_out() {
+    let why = "pd2: task <b> is triggered".to_owned();
+    let page = html(&[], &[why], &Limits::default());
+    assert!(page.contains("<p class=\"remark\">Left out: pd2: task &lt;b&gt; is triggered</p>"));
+    assert!(!fig_1().contains("Left out"));
+}
+
+#[test]
 fn run_without_records_has_a_page() {
     let page = page(
         &[("g-edf", &RunScript::new(1, &[]))],
@@ -236,7 +244,7 @@ fn run_without_records_has_a_page() {
         &Limits::default(),
     );
     assert!(page.contains("No deadline was missed by any of the 0 jobs."));
-    assert!(html(&[], &Limits::default()).ends_with("</html>\n"));
+    assert!(html(&[], &[], &Limits::default()).ends_with("</html>\n"));
 }
 
 /// Headless Chromium, if this machine has one.

@@ -109,7 +109,7 @@ fn html_of(scripts: &[(&RunScript, u64)], limits: &Limits) -> String {
             provenance: Provenance::default(),
         })
         .collect();
-    html(&runs, limits)
+    html(&runs, &[], limits)
 }
 
 /// Types into the search box, and notes how many rows, pictures and lanes there are.
