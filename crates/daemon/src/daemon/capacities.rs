@@ -10,7 +10,8 @@ use crate::clock::now;
 use crate::reservation_table::ReservationTable;
 use crate::reservation_table::capacity::{Capacity, CapacityQuestion};
 
-/// The largest [size](CapacityQuestion::size) of a question that is answered at once: some hundred microseconds.
+/// The largest [size](CapacityQuestion::size) of a question that is answered at once: some hundred microseconds, whatever is
+/// guaranteed.
 const SIZE_AT_ONCE: usize = 32;
 
 /// After an answer the thread rests for so many times as long as that took.

@@ -402,6 +402,18 @@ fn dismissed_waiting_task_releases_its_number() {
     assert_eq!(next.unwrap().0, task);
 }
 
+/// Each test of a window compares a task with all others, so that few tasks are as much work as many are by utilization alone.
+#[test]
+fn capacity_question_of_hard_guarantee_is_larger_by_number_of_tasks() {
+    let (mut table, mut backend) = (table("strong-edf", 4), FakeBackend::default());
+    for (number, cpus) in (0..).zip(["0", "1", "2", "0-3"]) {
+        admit(&mut table, &mut backend, number, reservation(1, 10, cpus)).unwrap();
+    }
+    let size = table.capacity_question().size();
+    table.rules.guarantee = Guarantee::Hard;
+    assert_eq!((size, table.capacity_question().size()), (16, 64));
+}
+
 /// The definition of a capacity: what is admitted there.
 #[test]
 fn capacity_is_largest_reservation_that_is_admitted() {
