@@ -374,7 +374,7 @@ fn a_task_that_suspends_itself_beyond_its_deadline_is_refuted() {
         (hard.answer, &hard.witness),
         (Answer::Unschedulable, &expected)
     );
-    assert_eq!(longest(&set, entry, 1).unwrap()[0], 11);
+    assert!(longest(&set, entry, 1).unwrap()[0] > 10);
     let decision = admit(&set, &[all], Terms::of(&entry.traits, &set).unwrap());
     assert_eq!(decision.guarantee, Guarantee::None, "{decision}");
 }
