@@ -2,6 +2,7 @@
 
 use shiftwork_analysis::admission::Guarantee;
 use shiftwork_analysis::affinity::{AffinityLoss, Feasible};
+use shiftwork_analysis::stand_ins::waits;
 use shiftwork_analysis::verdicts::{
     Answer, Criterion, Factor, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, witness,
 };
@@ -110,6 +111,9 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
                 "feasible: unknown: the utilizations fit in the long run, and bursts may need more than there is",
             )
         }
+        (Feasible::Unknown, _) if waits(set) => String::from(
+            "feasible: unknown: the utilizations fit, and whether jobs can wait as well, for late releases or suspended, is not known",
+        ),
         (Feasible::Unknown, _) => format!(
             "feasible: unknown: the utilizations fit, and by their deadlines ({by}) the tasks do not"
         ),
