@@ -103,7 +103,6 @@ impl Watch {
 /// process, as there is nothing to be shown before the end.
 pub struct Spinner {
     bar: ProgressBar,
-    begun: std::time::Instant,
 }
 
 /// What is over sooner needs no picture.
@@ -117,14 +116,13 @@ impl Spinner {
             false => ProgressBar::hidden(),
         };
         bar.enable_steady_tick(PATIENCE);
-        let begun = std::time::Instant::now();
-        Self { bar, begun }
+        Self { bar }
     }
 
     /// From now on it is this work.
     pub fn show(&mut self, what: &str) {
         // A message is drawn at once.
-        if self.begun.elapsed() >= PATIENCE {
+        if self.bar.elapsed() >= PATIENCE {
             self.bar.set_message(what.to_owned());
         }
     }
