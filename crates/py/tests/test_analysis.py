@@ -198,7 +198,7 @@ def test_suspensions_count_as_computing() -> None:
         assert not found.left_out
         return found.verdict("p-edf").verdict
 
-    assert (verdict("1ms"), verdict("5ms")) == ("schedulable", "unknown")
+    assert (verdict("1ms"), verdict("5ms")) == ("schedulable", "unschedulable")
 
 
 def test_every_policy_is_listed() -> None:
