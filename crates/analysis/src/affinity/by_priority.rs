@@ -15,12 +15,12 @@ pub struct Bound {
     pub cpus: CpuSet,
 }
 
-/// What is known when a task is looked at.
-pub(super) struct Known<'a> {
+/// A task in the order of priority, and what is known when it is looked at.
+pub(super) struct InOrder<'a> {
     /// Where the task is among all.
     pub(super) place: usize,
     /// By task: its response, or its deadline where that is not known.
-    pub(super) tasks: &'a [Interferer],
+    pub(super) known: &'a [Interferer],
     /// The places of the tasks at least as urgent, the task itself among them.
     pub(super) urgent: &'a [usize],
 }
@@ -30,7 +30,7 @@ pub(super) struct Known<'a> {
 pub(super) fn by_priority(
     tasks: &[Bound],
     supply: Share,
-    mut response: impl FnMut(Known<'_>) -> Option<u64>,
+    mut response: impl FnMut(InOrder<'_>) -> Option<u64>,
 ) -> Outcome<NotShown, Vec<Span>> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     let priority = |&place: &usize| tasks[place].ranked.priority;
@@ -43,12 +43,12 @@ pub(super) fn by_priority(
     for alike in order.chunk_by(|one, next| priority(one) == priority(next)) {
         end += alike.len();
         for &place in alike {
-            let so_far = Known {
+            let task = InOrder {
                 place,
-                tasks: &known,
+                known: &known,
                 urgent: &order[..end],
             };
-            match response(so_far) {
+            match response(task) {
                 None => return Outcome::StepLimit,
                 Some(response) if response > known[place].response => {
                     return Outcome::Fail(NotShown { place });
@@ -67,7 +67,7 @@ pub(super) fn by_priority(
 pub(super) fn in_time(
     tasks: &[Bound],
     place: usize,
-    response: impl FnOnce(Known<'_>) -> Option<u64>,
+    response: impl FnOnce(InOrder<'_>) -> Option<u64>,
 ) -> Option<bool> {
     let Ok(known) = until_deadlines(tasks, whole()) else {
         return Some(false);
@@ -75,12 +75,12 @@ pub(super) fn in_time(
     let priority = |other: usize| tasks[other].ranked.priority;
     let urgent = (0..tasks.len()).filter(|&other| priority(other) <= priority(place));
     let urgent: Vec<usize> = urgent.collect();
-    let so_far = Known {
+    let task = InOrder {
         place,
-        tasks: &known,
+        known: &known,
         urgent: &urgent,
     };
-    Some(response(so_far)? <= known[place].response)
+    Some(response(task)? <= known[place].response)
 }
 
 /// What is known before any response time is.

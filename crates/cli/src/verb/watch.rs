@@ -111,10 +111,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Spinner {
     /// Work of this kind begins.
     pub fn new(console: &Console, what: &'static str) -> Self {
-        let bar = match console.shows_progress() {
-            true => ProgressBar::new_spinner().with_message(what),
-            false => ProgressBar::hidden(),
-        };
+        if !console.shows_progress() {
+            let bar = ProgressBar::hidden();
+            return Self { bar };
+        }
+        let bar = ProgressBar::new_spinner().with_message(what);
+        // By a thread of its own.
         bar.enable_steady_tick(PATIENCE);
         Self { bar }
     }

@@ -34,9 +34,7 @@ impl Triggers {
             fired: Vec::new(),
         })
     }
-}
 
-impl Triggers {
     /// Whether something was triggered at this instant.
     pub(crate) const fn have_fired(&self) -> bool {
         !self.fired.is_empty()

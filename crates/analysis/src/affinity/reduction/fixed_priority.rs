@@ -3,7 +3,7 @@
 use shiftwork_model::{Share, Span};
 
 use super::subsets::Ground;
-use crate::affinity::by_priority::{Bound, Known, by_priority, in_time};
+use crate::affinity::by_priority::{Bound, InOrder, by_priority, in_time};
 use crate::affinity::interference::{Capped, response_among};
 use crate::{NotShown, Outcome, Steps};
 
@@ -44,11 +44,8 @@ pub fn reduction_fp(
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
-    let mut searched = |search: Search| {
-        by_priority(tasks, supply, |known| {
-            response(tasks, &known, search, steps)
-        })
-    };
+    let mut searched =
+        |search: Search| by_priority(tasks, supply, |task| response(tasks, &task, search, steps));
     match searched(Search::AllCpus) {
         Outcome::Fail(_) => searched(Search::Subsets),
         decided => decided,
@@ -58,8 +55,8 @@ pub fn reduction_fp(
 /// Whether the task at this place is in time, by the same condition with deadlines for the response times of the others;
 /// `None` when out of steps.
 pub(crate) fn reduction_in_time(tasks: &[Bound], place: usize, steps: &mut Steps) -> Option<bool> {
-    in_time(tasks, place, |known| {
-        response(tasks, &known, Search::Subsets, steps)
+    in_time(tasks, place, |task| {
+        response(tasks, &task, Search::Subsets, steps)
     })
 }
 
@@ -70,23 +67,23 @@ enum Search {
 }
 
 /// A bound on the response time, something above the deadline if there is none.
-fn response(tasks: &[Bound], known: &Known<'_>, search: Search, steps: &mut Steps) -> Option<u64> {
-    let (own, cpus) = (&known.tasks[known.place], &tasks[known.place].cpus);
+fn response(tasks: &[Bound], task: &InOrder<'_>, search: Search, steps: &mut Steps) -> Option<u64> {
+    let (own, cpus) = (&task.known[task.place], &tasks[task.place].cpus);
     let capped = |other: usize| Capped {
-        task: known.tasks[other],
+        task: task.known[other],
         most: u64::MAX,
     };
-    let urgent = known.urgent.iter().copied();
-    let urgent = urgent.filter(|&other| other != known.place && tasks[other].cpus.intersects(cpus));
+    let urgent = task.urgent.iter().copied();
+    let urgent = urgent.filter(|&other| other != task.place && tasks[other].cpus.intersects(cpus));
     steps.take(tasks.len())?;
     if search == Search::AllCpus {
-        let mut others = Vec::with_capacity(known.urgent.len());
+        let mut others = Vec::with_capacity(task.urgent.len());
         others.extend(urgent.map(capped));
         return response_among(own.cost, own.response, &others, cpus.len(), steps);
     }
     let masks = urgent.map(|other| (other, &tasks[other].cpus));
     let ground = Ground::new(cpus, masks, steps)?;
-    let weight = |other: usize| known.tasks[other].work_in(own.response).min(own.response);
+    let weight = |other: usize| task.known[other].work_in(own.response).min(own.response);
     ground.least(own.response, weight, |cpus, others, limit| {
         let others: Vec<Capped> = others.iter().map(|&other| capped(other)).collect();
         response_among(own.cost, limit, &others, cpus, steps)

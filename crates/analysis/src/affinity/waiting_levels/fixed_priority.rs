@@ -4,7 +4,7 @@ use shiftwork_model::{Share, Span};
 
 use super::levels::{Affinities, Program};
 use super::window::{Others, Waiter};
-use crate::affinity::by_priority::{Bound, Known, by_priority, in_time};
+use crate::affinity::by_priority::{Bound, InOrder, by_priority, in_time};
 use crate::affinity::interference::Capped;
 use crate::{NotShown, Outcome, Steps};
 
@@ -34,9 +34,9 @@ pub fn waiting_levels_fp(
         .map(|place| family.program(place))
         .collect();
     let mut others = Others::default();
-    by_priority(tasks, supply, |known| {
-        let program = &programs[family.of(known.place)];
-        response(tasks, &known, program, &mut others, steps)
+    by_priority(tasks, supply, |task| {
+        let program = &programs[family.of(task.place)];
+        response(tasks, &task, program, &mut others, steps)
     })
 }
 
@@ -49,22 +49,22 @@ pub(crate) fn waiting_levels_in_time(
 ) -> Option<bool> {
     let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
     let program = family.program(family.of(place));
-    in_time(tasks, place, |known| {
-        response(tasks, &known, &program, &mut Others::default(), steps)
+    in_time(tasks, place, |task| {
+        response(tasks, &task, &program, &mut Others::default(), steps)
     })
 }
 
 fn response(
     tasks: &[Bound],
-    known: &Known<'_>,
+    task: &InOrder<'_>,
     program: &Program,
     others: &mut Others,
     steps: &mut Steps,
 ) -> Option<u64> {
-    let (place, own) = (known.place, &known.tasks[known.place]);
+    let (place, own) = (task.place, &task.known[task.place]);
     let priority = |place: usize| tasks[place].ranked.priority;
     let capped = |other: usize| Capped {
-        task: known.tasks[other],
+        task: task.known[other],
         most: match priority(other) <= priority(place) {
             true => u64::MAX,
             false => 0,
