@@ -22,7 +22,7 @@ pub(super) const JOBS_MAX: u128 = 5_000;
 /// Looks for missed deadlines under every policy of which nothing is known, and notes those that are
 /// found; returns the policies with what was seen.
 ///
-/// All tasks that arrive by time release together, or else at the offsets in the file, and then every period, or as
+/// All tasks that arrive by time release together (at their offsets if some trigger others) and then every period, or as
 /// early as their arrival curves allow, and every job takes its whole cost. Sporadic tasks may do so, and tasks with jitter,
 /// whatever else the task set says. A checker that knows the policy's
 /// definition and nothing of how it is built judges the schedule; one that it rejects shows nothing.
@@ -33,15 +33,13 @@ pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
     if set.tasks.iter().any(overruns) {
         return examples;
     }
-    let patterns = patterns(set);
+    let strict = strictest(set);
     for found in &mut analysis.policies {
         if found.hard.answer != Answer::Unknown || found.refusal.is_some() {
             continue;
         }
         let entry = catalogue::find(&found.policy).ok();
-        let mut patterns = patterns.iter();
-        let words = entry.and_then(|entry| patterns.find_map(|of| late(set, of, entry)));
-        if let Some(words) = words {
+        if let Some(words) = entry.and_then(|entry| late(set, &strict, entry)) {
             refute(found, words, &mut examples);
         }
     }
@@ -59,41 +57,15 @@ pub(super) fn refute(
     examples.push((found.policy.clone(), words));
 }
 
-/// Releases of the tasks that are simulated.
-struct Pattern {
-    set: TaskSet,
-    /// In words, when the first jobs are released.
-    begin: &'static str,
-}
-
-/// The same tasks, as demanding as they may be from the start: released together, which is worst where nothing else than more
-/// urgent work delays jobs; and at their offsets, if that is something else. Triggers of tasks with other offsets may be joined,
-/// and then these count.
-fn patterns(set: &TaskSet) -> Vec<Pattern> {
-    let at_offsets = Pattern {
-        set: strictest(set),
-        begin: "tasks released at their offsets",
-    };
-    let mut patterns = Vec::new();
-    if set.first_triggered().is_none() {
-        let mut together = at_offsets.set.clone();
-        let tasks = together.tasks.iter_mut();
-        tasks.for_each(|task| task.offset = Span::ZERO);
-        patterns.push(Pattern {
-            set: together,
-            begin: "all tasks released together",
-        });
-    }
-    if patterns.is_empty() || set.tasks.iter().any(|task| !task.offset.is_zero()) {
-        patterns.push(at_offsets);
-    }
-    patterns
-}
-
-/// The same tasks, with whole costs and as often as they may be released.
+/// The same tasks, as demanding as they may be from the start.
 fn strictest(set: &TaskSet) -> TaskSet {
     let mut strict = with_full_costs(set);
+    // Triggers of tasks with other offsets may be joined, and then these count.
+    let has_triggers = set.first_triggered().is_some();
     for task in &mut strict.tasks {
+        if !has_triggers {
+            task.offset = Span::ZERO;
+        }
         match &mut task.arrival {
             Arrival::Triggered(_) => {}
             Arrival::Curve(_, pace) => *pace = Pace::Earliest,
@@ -114,15 +86,14 @@ struct Witness {
 
 /// The missed deadlines of the stricter set, in words; `None` if there are none, or if the schedule is not one of
 /// the policy.
-fn late(of: &TaskSet, pattern: &Pattern, entry: &Entry) -> Option<String> {
-    let witness = witness(of, pattern, entry, entry.build(of).ok()?);
+fn late(of: &TaskSet, set: &TaskSet, entry: &Entry) -> Option<String> {
+    let witness = witness(of, set, entry, entry.build(of).ok()?);
     witness.words.filter(|_| witness.violations.is_empty())
 }
 
 /// Simulates the stricter set under a policy that was built for the set itself, and judges the schedule by what the
 /// entry says the policy is.
-fn witness(of: &TaskSet, pattern: &Pattern, entry: &Entry, policy: Box<dyn Policy>) -> Witness {
-    let set = &pattern.set;
+fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) -> Witness {
     let end = horizon(set);
     let horizon = Instant::ZERO + end;
     let mut counters = Counters::new(set, set.platform.cpus);
@@ -138,8 +109,8 @@ fn witness(of: &TaskSet, pattern: &Pattern, entry: &Entry, policy: Box<dyn Polic
     let worst = summary.tasks.iter().filter(|task| task.misses > 0);
     let words = worst.max_by_key(|task| task.misses).map(|worst| {
         format!(
-            "simulated for {end} with {}, task `{}` misses {} of {} deadlines",
-            pattern.begin, worst.name, worst.misses, worst.jobs
+            "simulated for {end} with all tasks released together, task `{}` misses {} of {} deadlines",
+            worst.name, worst.misses, worst.jobs
         )
     });
     Witness { words, violations }
@@ -147,11 +118,7 @@ fn witness(of: &TaskSet, pattern: &Pattern, entry: &Entry, policy: Box<dyn Polic
 
 /// How long to simulate: until the schedule would repeat if nothing were left over, or so many jobs.
 fn horizon(set: &TaskSet) -> Span {
-    let ends = set
-        .tasks
-        .iter()
-        .map(|task| task.offset.as_ns().saturating_add(task.deadline.as_ns()));
-    let longest = ends.max();
+    let longest = set.tasks.iter().map(|task| task.deadline.as_ns()).max();
     let enough = time_of_jobs(set, JOBS_MAX);
     let enough = match hyperperiod(set, enough) {
         Some(repeats) => repeats + u128::from(longest.unwrap_or(0)),

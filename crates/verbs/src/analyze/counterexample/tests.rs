@@ -1,13 +1,13 @@
 //! Every schedule that may be shown is one of its policy, by the definition.
 
 use shiftwork_model::{
-    Affinities, Affinity, Arrival, ArrivalCurve, CpuId, CpuSet, Job, Pace, Phase, Priority,
-    Protocol, RandomStream, Resource, ResourceId, Span, Task, TaskId, TaskSet, Work,
+    Affinities, Affinity, Arrival, ArrivalCurve, CpuId, CpuSet, Job, Pace, RandomStream, Span,
+    Task, TaskId, TaskSet,
 };
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
 
-use super::{patterns, witness};
+use super::{strictest, witness};
 use crate::catalogue;
 
 fn seeds(few: u64) -> std::ops::Range<u64> {
@@ -79,7 +79,7 @@ fn bursts_come_as_close_as_their_curve_allows_and_not_closer() {
         let long = Task::periodic("long", ns(120), ns(400), cpu);
         let set = TaskSet::new("test", 1, vec![burst, long]);
         let policy = entry.build(&set).unwrap();
-        let witness = witness(&set, &patterns(&set)[0], entry, policy);
+        let witness = witness(&set, &strictest(&set), entry, policy);
         assert_eq!(witness.violations, []);
         witness.words.is_some()
     };
@@ -95,21 +95,18 @@ fn every_witness_is_a_schedule_of_its_policy() {
         let (mut shown, mut taken) = (0, 0);
         for seed in seeds(120) {
             let set = random_set(entry, seed);
-            for pattern in patterns(&set) {
-                let Ok(policy) = entry.build(&set) else {
-                    continue;
-                };
-                taken += 1;
-                let found = witness(&set, &pattern, entry, policy);
-                assert!(
-                    found.violations.is_empty(),
-                    "{}, seed {seed}, {}: {:#?} of {set:?}",
-                    entry.name,
-                    pattern.begin,
-                    found.violations
-                );
-                shown += u64::from(found.words.is_some());
-            }
+            let Ok(policy) = entry.build(&set) else {
+                continue;
+            };
+            taken += 1;
+            let found = witness(&set, &strictest(&set), entry, policy);
+            assert!(
+                found.violations.is_empty(),
+                "{}, seed {seed}: {:#?} of {set:?}",
+                entry.name,
+                found.violations
+            );
+            shown += u64::from(found.words.is_some());
         }
         // Fair lateness and laxities miss fewer deadlines than others.
         let rarity = if entry.traits.order.is_by_cost() {
@@ -162,7 +159,7 @@ fn rejected(entry: &Entry, of: &dyn Fn(&TaskSet) -> Option<Box<dyn Policy>>) -> 
     for seed in 0..200 {
         let set = random_set(entry, seed);
         if let Some(policy) = of(&set) {
-            let found = witness(&set, &patterns(&set)[0], entry, policy);
+            let found = witness(&set, &strictest(&set), entry, policy);
             all += 1;
             rejected += u64::from(!found.violations.is_empty());
         }
@@ -258,49 +255,9 @@ fn a_job_that_is_released_when_the_cpu_becomes_free_is_no_witness() {
     let tasks = [("urgent", 2, 4, 2), ("long", 2, 8, 7), ("low", 1, 8, 8)];
     let set = TaskSet::new("test", 1, tasks.map(task).to_vec());
     let entry = find("np-g-edf").unwrap();
-    let of = |policy| witness(&set, &patterns(&set)[0], entry, policy);
+    let of = |policy| witness(&set, &set, entry, policy);
     let found = of(entry.build(&set).unwrap());
     assert_eq!((found.words, found.violations), (None, Vec::new()));
     let hasty = of(Box::new(Hasty(entry.build(&set).unwrap())));
     assert!(hasty.words.is_some() && !hasty.violations.is_empty());
-}
-
-/// A mutex without a protocol: released together `urgent` is first, and meets its deadline; 1 ns later `lowest` holds the
-/// mutex, and `middle` keeps it from going on.
-#[test]
-fn releases_at_offsets_are_a_witness_where_those_together_are_none() {
-    let cpu = Affinity::pinned(CpuId::from_index(0));
-    let ns = Span::from_ns;
-    let mutex = ResourceId::from_index(0);
-    let section = |run| {
-        vec![
-            Phase::Lock(mutex),
-            Phase::Run(ns(run)),
-            Phase::Unlock(mutex),
-        ]
-    };
-    let task = |(name, cost, period, offset, priority, work)| Task {
-        offset: ns(offset),
-        priority: Priority::new(priority),
-        work,
-        ..Task::periodic(name, ns(cost), ns(period), cpu)
-    };
-    let locks = |run| Work::Phases(section(run));
-    let tasks = [
-        ("urgent", 1, 10, 1, 1, locks(1)),
-        ("middle", 12, 60, 1, 2, Work::Cost),
-        ("lowest", 2, 60, 0, 3, locks(2)),
-    ];
-    let mut set = TaskSet::new("test", 1, tasks.map(task).to_vec());
-    set.resources = vec![Resource {
-        name: "R".to_owned(),
-        protocol: Protocol::None,
-    }];
-    let entry = find("p-fp").unwrap();
-    let words = |pattern| witness(&set, pattern, entry, entry.build(&set).unwrap()).words;
-    let shown: Vec<bool> = patterns(&set)
-        .iter()
-        .map(|of| words(of).is_some())
-        .collect();
-    assert_eq!(shown, [false, true]);
 }
