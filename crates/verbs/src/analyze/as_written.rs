@@ -185,10 +185,6 @@ fn not_covered(set: &TaskSet) -> Option<Obstacle<'_>> {
     let more = more.or_else(|| {
         suspending.map(|task| format!("task `{}` suspends itself within a job", task.name))
     });
-    let more = more.or_else(|| {
-        let locking = set.first_locking()?;
-        Some(format!("task `{}` locks mutexes", locking.name))
-    });
     more.map(Obstacle::More)
 }
 
@@ -199,6 +195,10 @@ fn not_covered(set: &TaskSet) -> Option<Obstacle<'_>> {
 /// At most [`JOBS_MAX`] jobs, or those of a search for missed deadlines where no proof can be expected.
 fn simulate(full: &TaskSet, entry: &Entry) -> AsWritten {
     let obstacle = match full.tasks.iter().find(|task| task.deadline > task.period) {
+        // If jobs execute for less, others may lock a mutex first.
+        _ if full.first_locking().is_some() => full
+            .first_locking()
+            .map(|task| Obstacle::More(format!("task `{}` locks mutexes", task.name))),
         // No job completes later if other jobs execute for less: the lemma in `docs/theory/periodic.md`.
         _ if !entry.traits.is_greedy() => Some(Obstacle::NotPredictable),
         Some(task) => Some(Obstacle::LongDeadline(task)),

@@ -5,8 +5,8 @@ mod oracle;
 use shiftwork_analysis::verdicts::{Answer, Criterion};
 use shiftwork_model::{
     Action, Affinities, Affinity, Arrival, Budgets, Change, CpuId, CpuSet, Instant, Invariant,
-    Order, Phase, PolicyTraits, Preemption, Priority, RandomStream, Share, Span, Task, TaskId,
-    TaskSet, Work,
+    Order, Phase, PolicyTraits, Preemption, Priority, Protocol, RandomStream, Resource, ResourceId,
+    Share, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_trace::Counters;
@@ -432,4 +432,52 @@ fn weak_placement_is_not_covered_since_shorter_jobs_may_make_others_late() {
             "{name}: {anomalous:?} of {met}"
         );
     }
+}
+
+/// A mutex without a protocol: released together `urgent` is first, and meets its deadline; 1 ns later `lowest` holds the
+/// mutex, and `middle` keeps it from going on.
+#[test]
+fn an_inversion_at_the_offsets_of_the_file_refutes() {
+    let cpu = Affinity::pinned(CpuId::from_index(0));
+    let ns = Span::from_ns;
+    let mutex = ResourceId::from_index(0);
+    let locks = |run| {
+        let section = [
+            Phase::Lock(mutex),
+            Phase::Run(ns(run)),
+            Phase::Unlock(mutex),
+        ];
+        Work::Phases(section.to_vec())
+    };
+    let task = |(name, cost, period, offset, priority, work)| Task {
+        offset: ns(offset),
+        priority: Priority::new(priority),
+        work,
+        ..Task::periodic(name, ns(cost), ns(period), cpu)
+    };
+    let set = |offset| {
+        let tasks = [
+            ("urgent", 1, 10, offset, 1, locks(1)),
+            ("middle", 12, 60, offset, 2, Work::Cost),
+            ("lowest", 2, 60, 0, 3, locks(2)),
+        ];
+        let mut set = TaskSet::new("test", 1, tasks.map(task).to_vec());
+        set.resources = vec![Resource {
+            name: "R".to_owned(),
+            protocol: Protocol::None,
+        }];
+        set
+    };
+    let hard = |offset| {
+        found(&set(offset), "p-fp", Releases::Sporadic)
+            .analysis
+            .policies[0]
+            .hard
+            .clone()
+    };
+    assert_eq!(hard(0).answer, Answer::Unknown);
+    assert_eq!(
+        (hard(1).answer, hard(1).by),
+        (Answer::Unschedulable, vec!["simulation"])
+    );
 }
