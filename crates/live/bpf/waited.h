@@ -35,6 +35,20 @@ static __always_inline u64 holder_for(struct rt_mutex_waiter *waiter)
 }
 
 /*
+ * Whether the waiter is among those of its lock. It is taken out a moment before its thread has the lock, or gives up: then the thread
+ * waits no more, and the lock tells nothing about it.
+ *
+ * Context: as holder_for().
+ */
+static __always_inline bool is_queued(struct rt_mutex_waiter *waiter)
+{
+	u64 node = (u64)waiter + bpf_core_field_offset(struct rt_mutex_waiter, tree.entry);
+
+	/* RB_EMPTY_NODE() */
+	return BPF_CORE_READ(waiter, tree.entry.__rb_parent_color) != node;
+}
+
+/*
  * The thread that @p waits for and that does not wait itself, as a number; 0: none, or no end was found.
  *
  * Context: as holder_for().
@@ -49,14 +63,12 @@ SW_FN u64 thread_waited_for(struct task_struct *p __arg_trusted)
 	bpf_for(k, 0, SW_WAITING_MAX) {
 		struct rt_mutex_waiter *waiter = BPF_CORE_READ((struct task_struct *)thread, pi_blocked_on);
 
-		if (!waiter)
+		if (!waiter || !is_queued(waiter))
 			return thread;
 		next = holder_for(waiter);
-		/* It is about to have the lock. */
-		if (next == thread)
+		/* It is about to have the lock, or the waiter is gone. */
+		if (!next || next == thread)
 			return thread;
-		if (!next)
-			break;
 		thread = next;
 	}
 	return 0;
