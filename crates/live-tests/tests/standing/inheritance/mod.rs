@@ -28,8 +28,11 @@ const SECTION: Duration = Duration::from_millis(1);
 /// For how long the urgent thread may wait beyond the time that threads compute in their sections: what it takes to begin.
 const BOUND: Span = Span::from_us(500);
 const PERIOD_NS: u64 = 10_000_000;
+/// So much later each time.
 const LATER_NS: u64 = 230_000;
 const ROUNDS: u64 = 40;
+/// How many tasks a case has at most.
+const TASKS: usize = 3;
 
 /// A thread that does the same again and again, until this is dropped.
 struct Again {
@@ -160,11 +163,16 @@ fn first(of: Pid, cpus: u64) -> Reservation {
     }
 }
 
-/// Threads that hold what the urgent one waits for, beside others, on these CPUs.
-type Holders = fn(&mut Stage, &Arc<Sections>, u64) -> Result<Vec<Again>, String>;
+/// Threads that hold what the urgent one waits for, beside others: as tasks from this number on, on these CPUs.
+type Holders = fn(&mut Stage, usize, &Arc<Sections>, u64) -> Result<Vec<Again>, String>;
 
 /// Ordinary work.
-fn ordinary(stage: &mut Stage, sections: &Arc<Sections>, cpus: u64) -> Result<Vec<Again>, String> {
+fn ordinary(
+    stage: &mut Stage,
+    _: usize,
+    sections: &Arc<Sections>,
+    cpus: u64,
+) -> Result<Vec<Again>, String> {
     let holder = holder(sections);
     bind(stage, holder.id, cpus)?;
     Ok(vec![holder])
@@ -173,6 +181,7 @@ fn ordinary(stage: &mut Stage, sections: &Arc<Sections>, cpus: u64) -> Result<Ve
 /// Less urgent than a thread in between that computes all the time.
 fn less_urgent(
     stage: &mut Stage,
+    task: usize,
     sections: &Arc<Sections>,
     cpus: u64,
 ) -> Result<Vec<Again>, String> {
@@ -186,13 +195,18 @@ fn less_urgent(
         ..wish_of(of.id, cpus)
     };
     let [low, middle] = [reserved(&holder, 10, 100), reserved(&between, 20, 60)];
-    stage.must_admit(1, &low)?;
-    stage.must_admit(2, &middle)?;
+    stage.must_admit(task, &low)?;
+    stage.must_admit(task + 1, &middle)?;
     Ok(vec![holder, between])
 }
 
 /// One that waits for its next period most of the time.
-fn throttled(stage: &mut Stage, sections: &Arc<Sections>, cpus: u64) -> Result<Vec<Again>, String> {
+fn throttled(
+    stage: &mut Stage,
+    task: usize,
+    sections: &Arc<Sections>,
+    cpus: u64,
+) -> Result<Vec<Again>, String> {
     let holder = holder(sections);
     let little = Reservation {
         cost: Span::from_us(300),
@@ -201,12 +215,17 @@ fn throttled(stage: &mut Stage, sections: &Arc<Sections>, cpus: u64) -> Result<V
         on_overrun: OnOverrun::Throttle,
         ..wish_of(holder.id, cpus)
     };
-    stage.must_admit(1, &little)?;
+    stage.must_admit(task, &little)?;
     Ok(vec![holder])
 }
 
 /// One that waits for another mutex itself, which ordinary work holds.
-fn in_a_row(stage: &mut Stage, sections: &Arc<Sections>, cpus: u64) -> Result<Vec<Again>, String> {
+fn in_a_row(
+    stage: &mut Stage,
+    _: usize,
+    sections: &Arc<Sections>,
+    cpus: u64,
+) -> Result<Vec<Again>, String> {
     let other = Arc::<InheritingMutex>::default();
     let (outer, inner) = (Arc::clone(sections), Arc::clone(&other));
     let middle = Again::start(move || {
@@ -232,9 +251,9 @@ const CASES: [(&str, u64, Holders); 5] = [
 
 /// However busy the CPUs are, the urgent thread waits for no longer than the sections compute that it waits for.
 pub fn reservations_serve_the_holder_of_a_lock() -> Result<(), String> {
-    for (name, cpus, holders) in CASES {
-        let mut stage = Stage::load()?;
-        let waits = longest_waits(&mut stage, cpus, holders)?;
+    let mut stage = Stage::load()?;
+    for (case, (name, cpus, holders)) in CASES.into_iter().enumerate() {
+        let waits = longest_waits(&mut stage, case * TASKS, cpus, holders)?;
         let [longest, beyond] = [&waits.longest_ns, &waits.beyond_ns]
             .map(|found| Span::from_ns(found.load(Ordering::SeqCst)));
         println!("{name}: {longest} at most, {beyond} beyond the sections");
@@ -246,20 +265,25 @@ pub fn reservations_serve_the_holder_of_a_lock() -> Result<(), String> {
                 "{name}: beyond the sections the urgent thread waited for {beyond}"
             ));
         }
-        stage.end()?;
     }
-    Ok(())
+    stage.end()
 }
 
-fn longest_waits(stage: &mut Stage, cpus: u64, holders: Holders) -> Result<Arc<Waits>, String> {
+/// The numbers of its tasks are this one and the next.
+fn longest_waits(
+    stage: &mut Stage,
+    task: usize,
+    cpus: u64,
+    holders: Holders,
+) -> Result<Arc<Waits>, String> {
     let (sections, waits) = (Arc::default(), Arc::<Waits>::default());
     let hogs: Vec<Worker> = (0..4).map(|_| Worker::start(Doing::Hogs)).collect();
     for hog in &hogs {
         bind(stage, hog.id, cpus)?;
     }
-    let held = holders(stage, &sections, cpus)?;
+    let held = holders(stage, task + 1, &sections, cpus)?;
     let urgent = urgent(Arc::clone(&sections), Arc::clone(&waits));
-    stage.must_admit(0, &first(urgent.id, cpus))?;
+    stage.must_admit(task, &first(urgent.id, cpus))?;
     // The first rounds are those before it was admitted.
     let begins = waits.rounds.load(Ordering::SeqCst) + 2;
     wait_for("the first rounds", || {
