@@ -79,6 +79,7 @@ impl Mutexes {
                 },
                 served_on: set.served_on(id).map(Affinity::pinned),
                 holder: None,
+                first_come: set.first_come(id),
                 waiters: Vec::with_capacity(users.count()),
             }
         };
@@ -289,7 +290,7 @@ impl Mutexes {
     /// The task's job ends, or its thread does, whatever it holds or waits for.
     pub fn abandon(&mut self, machine: &mut impl MutexMachine, now: Instant, task: TaskId) {
         if let Some(resource) = self.held(task).awaited.take() {
-            self.mutex(resource).waiters.retain(|id| *id != task);
+            self.leave(machine, task, resource);
         }
         while let Some(&(resource, _)) = self.held(task).mutexes.last() {
             self.unlock(machine, task, resource);
@@ -325,22 +326,45 @@ impl Mutexes {
         if self.mutexes[resource.index()].served_on.is_some() {
             return self.hand_over_served(machine, now, resource);
         }
+        let next = match self.mutexes[resource.index()].first_come {
+            0 => self.most_urgent(machine, resource, 0),
+            _ => Some(0),
+        };
         let waiters = &self.mutexes[resource.index()].waiters;
-        if waiters.is_empty() {
-            return;
+        if let Some(&next) = next.and_then(|at| waiters.get(at)) {
+            self.give(machine, now, next, resource);
         }
-        let order = self.order;
+    }
+
+    /// The place of the most urgent of the jobs that wait for the mutex, from this place on; of equals the first.
+    fn most_urgent(
+        &self,
+        machine: &impl MutexMachine,
+        resource: ResourceId,
+        from: usize,
+    ) -> Option<usize> {
+        let waiters = self.mutexes[resource.index()].waiters.get(from..)?;
         let rank = |id: &TaskId| {
             let Rank { priority, deadline } = machine.rank(*id);
-            order.rank(deadline, priority)
+            self.order.rank(deadline, priority)
         };
-        let next = match self.mutexes[resource.index()].protocol.is_first_come() {
-            true => waiters.first(),
-            // Of equals the first.
-            false => waiters.iter().min_by_key(|id| rank(id)),
+        let waiters = waiters.iter().enumerate();
+        Some(from + waiters.min_by_key(|(_, id)| rank(id))?.0)
+    }
+
+    /// The job does not wait for the mutex any more. If it was first come, first served, the most urgent of the others takes the last
+    /// place of these.
+    fn leave(&mut self, machine: &impl MutexMachine, task: TaskId, resource: ResourceId) {
+        let mutex = self.mutex(resource);
+        let Some(at) = mutex.waiters.iter().position(|id| *id == task) else {
+            return;
         };
-        if let Some(&next) = next {
-            self.give(machine, now, next, resource);
+        mutex.waiters.remove(at);
+        let first_come = mutex.first_come;
+        if at < first_come
+            && let Some(next) = self.most_urgent(machine, resource, first_come - 1)
+        {
+            self.mutex(resource).waiters[first_come - 1..=next].rotate_right(1);
         }
     }
 
@@ -352,7 +376,7 @@ impl Mutexes {
         next: TaskId,
         resource: ResourceId,
     ) {
-        self.mutex(resource).waiters.retain(|id| *id != next);
+        self.leave(machine, next, resource);
         self.held(next).awaited = None;
         self.hold(machine, now, next, resource);
         let protocol = self.mutex(resource).protocol;

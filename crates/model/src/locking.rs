@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::cpu::CpuId;
+use crate::cpu::{CpuId, CpuSet};
 use crate::policy_traits::Order;
 use crate::resource::{Protocol, ResourceId};
 use crate::task::{Phase, Priority, TaskId};
@@ -78,6 +78,20 @@ impl TaskSet {
         users()
             .filter_map(|(id, task)| Some((id, by_cpu[&task.only_cpu()]?)))
             .collect()
+    }
+
+    /// How many jobs that wait for the mutex are served first come, first served, which all are with some protocols and none with
+    /// others; with OMLP one for each CPU that the tasks that use it may use, but for the job that holds it.
+    pub fn first_come(&self, resource: ResourceId) -> usize {
+        match self.resources[resource.index()].protocol {
+            Protocol::Spin | Protocol::Fmlp => usize::MAX,
+            Protocol::Omlp => {
+                let users = self.tasks.iter().filter(|task| task.locks_one(resource));
+                let cpus = users.fold(CpuSet::EMPTY, |all, task| all | *task.affinity.cpus());
+                cpus.len().saturating_sub(1)
+            }
+            _ => 0,
+        }
     }
 
     /// All nested locks, each once, in the order of tasks.

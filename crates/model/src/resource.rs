@@ -77,6 +77,10 @@ pub enum Protocol {
     /// when that holds. If all its tasks are bound to this CPU, as by [`Ceiling`](Self::Ceiling) (DPCP; Rajkumar, Sha and Lehoczky
     /// 1988). Under fixed priorities; each task that uses it is bound to one CPU.
     Dpcp(CpuId),
+    /// As by [`Inheritance`](Self::Inheritance), and with a queue: so many jobs as there are CPUs that its tasks may use hold the
+    /// mutex or wait for it first come, first served; of those that request it when the queue is full the most urgent is the next to
+    /// join (OMLP; Brandenburg and Anderson 2010).
+    Omlp,
 }
 
 impl Protocol {
@@ -92,12 +96,13 @@ impl Protocol {
             Self::Fmlp => "fmlp+",
             Self::Mpcp => "mpcp",
             Self::Dpcp(_) => "dpcp",
+            Self::Omlp => "omlp",
         }
     }
 
     /// Whether a job that holds the mutex is scheduled by the ranks of those that wait for it.
     pub const fn inherits(self) -> bool {
-        matches!(self, Self::Inheritance | Self::Migratory)
+        matches!(self, Self::Inheritance | Self::Migratory | Self::Omlp)
     }
 
     /// Whether a job that holds the mutex may use CPUs of those that wait for it.
@@ -123,11 +128,6 @@ impl Protocol {
     /// Whether a job must not suspend itself while it holds the mutex, nor wait for another one but by spinning.
     pub const fn may_not_suspend(self) -> bool {
         self.is_non_preemptive() || self.boosts()
-    }
-
-    /// Whether the mutex passes to the jobs that wait for it in the order of their requests.
-    pub const fn is_first_come(self) -> bool {
-        matches!(self, Self::Spin | Self::Fmlp)
     }
 }
 

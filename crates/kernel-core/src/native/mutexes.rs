@@ -104,12 +104,16 @@ impl Default for CoreMutexes {
 }
 
 impl CoreMutexes {
-    /// The number of a protocol, `enum sw_protocol` of `core/mutex.h`; `None` of those that lend CPUs or boost, which the core has not.
+    /// The number of a protocol, `enum sw_protocol` of `core/mutex.h`; `None` of those that lend CPUs, have a queue, or boost, which the core has not.
     pub const fn number_of(protocol: Protocol) -> Option<u8> {
         match protocol {
             Protocol::None => Some(0),
             Protocol::Inheritance => Some(1),
-            Protocol::Migratory | Protocol::Fmlp | Protocol::Mpcp | Protocol::Dpcp(_) => None,
+            Protocol::Migratory
+            | Protocol::Omlp
+            | Protocol::Fmlp
+            | Protocol::Mpcp
+            | Protocol::Dpcp(_) => None,
             Protocol::Ceiling => Some(2),
             Protocol::NonPreemptive => Some(3),
             Protocol::Spin => Some(4),

@@ -146,7 +146,7 @@ pub fn mutexes_do_under_an_agent_what_they_do_in_simulations() -> Result<(), Str
 /// The same where fixed priorities carry out what the agent decides: there a job may also be lent CPUs.
 pub fn mutexes_do_under_fifo_what_they_do_in_simulations() -> Result<(), String> {
     agree("fifo", "strong-fp", &[Protocol::Migratory])?;
-    agree("fifo", "strong-edf", &[Protocol::Inheritance])
+    agree("fifo", "strong-edf", &[Protocol::Omlp])
 }
 
 const PROTOCOLS: [Protocol; 4] = [

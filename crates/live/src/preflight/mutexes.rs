@@ -1,6 +1,6 @@
 //! Checks of tasks that lock mutexes.
 
-use shiftwork_kernel_core::{MUTEXES_MAX, UNLOCKS_MAX};
+use shiftwork_kernel_core::{CoreMutexes, MUTEXES_MAX, UNLOCKS_MAX};
 use shiftwork_machine::{Mutexes, may_be_throttled};
 use shiftwork_model::{Change, Phase, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
@@ -33,7 +33,8 @@ pub(super) fn check(plan: &Plan<'_>, backend: &Backend) -> Result<(), LiveError>
                 other.name()
             )));
         }
-        if is_used && resource.protocol.boosts() && matches!(backend, Backend::Kernel) {
+        let in_kernel = CoreMutexes::number_of(resource.protocol).is_some();
+        if is_used && !in_kernel && matches!(backend, Backend::Kernel) {
             return Err(LiveError::TaskSet(format!(
                 "resource `{}`: the scheduler in the kernel does not have the protocol \"{}\"; use --machine agent, --machine \
                  fifo, or `simulate`",
@@ -174,7 +175,7 @@ mod tests {
         let lends = refusal(1, |set| set.resources[0].protocol = Protocol::Migratory);
         begins(lends, "resource `r0`: sched_ext runs a thread only on");
         let boosts = |protocol| move |set: &mut TaskSet| set.resources[0].protocol = protocol;
-        for protocol in [Protocol::Fmlp, Protocol::Mpcp] {
+        for protocol in [Protocol::Fmlp, Protocol::Mpcp, Protocol::Omlp] {
             let with = format!(
                 "resource `r0`: the scheduler in the kernel does not have the protocol \"{}\"",
                 protocol.name()
@@ -238,7 +239,7 @@ mod tests {
         // That of the task itself.
         assert_eq!(refusal_of(1, serve(0), agent), None);
         begins(refusal(1, serve(0)), "the protocol \"dpcp\"");
-        for protocol in [Protocol::Fmlp, Protocol::Mpcp] {
+        for protocol in [Protocol::Fmlp, Protocol::Mpcp, Protocol::Omlp] {
             assert_eq!(refusal_of(1, boosts(protocol), agent), None);
             assert_eq!(refusal_of(1, boosts(protocol), fifo), None);
         }

@@ -13,7 +13,9 @@ pub(super) struct Mutex {
     /// With DPCP, the CPU on which jobs have it; `None` if all tasks that use it are bound to that.
     pub(super) served_on: Option<Affinity>,
     pub(super) holder: Option<TaskId>,
-    /// In the order of their requests.
+    /// How many of those that wait are first come, first served.
+    pub(super) first_come: usize,
+    /// Those that are first come, first served, and then the others in the order of their requests.
     pub(super) waiters: Vec<TaskId>,
 }
 

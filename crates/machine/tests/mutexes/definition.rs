@@ -25,6 +25,8 @@ pub(crate) struct Mutex {
     pub(crate) served_on: Option<Affinity>,
     pub(crate) holder: Option<TaskId>,
     pub(crate) waiters: Vec<TaskId>,
+    /// With OMLP, how many jobs may be in the queue, one of which holds the mutex.
+    room: usize,
 }
 
 impl Mutex {
@@ -46,6 +48,8 @@ pub(crate) struct Held {
     pub(crate) mutexes: Vec<(ResourceId, Option<Rank>)>,
     pub(crate) awaited: Option<ResourceId>,
     request: u64,
+    /// With OMLP, its number in the queue of the mutex that it waits for.
+    joined: Option<u64>,
     priority: Priority,
     pub(crate) cpus: Option<Affinity>,
     pub(crate) kept: Option<CpuId>,
@@ -74,6 +78,13 @@ impl Definition {
                 served_on: set.served_on(id).map(Affinity::pinned),
                 holder: None,
                 waiters: Vec::new(),
+                room: (0..set.platform.cpus)
+                    .filter_map(CpuId::new)
+                    .filter(|cpu| {
+                        let mut tasks = set.tasks.iter();
+                        tasks.any(|it| it.locks_one(id) && it.affinity.cpus().contains(*cpu))
+                    })
+                    .count(),
             }
         };
         let held = |priority| Held {
@@ -81,6 +92,7 @@ impl Definition {
             mutexes: Vec::new(),
             awaited: None,
             request: 0,
+            joined: None,
             priority,
             cpus: None,
             kept: None,
@@ -143,6 +155,7 @@ impl Definition {
         self.held(task).request = self.numbers;
         self.numbers += 1;
         self.held(task).awaited = Some(resource);
+        self.fill_queue(machine, resource);
         if spins {
             machine.spins(task, resource);
             self.renew(machine, task, false);
@@ -256,6 +269,8 @@ impl Definition {
     pub(crate) fn abandon(&mut self, machine: &mut impl MutexMachine, now: Instant, task: TaskId) {
         if let Some(resource) = self.held(task).awaited.take() {
             self.mutex(resource).waiters.retain(|id| *id != task);
+            self.held(task).joined = None;
+            self.fill_queue(machine, resource);
         }
         while let Some(&(resource, _)) = self.held(task).mutexes.last() {
             self.unlock(machine, task, resource);
@@ -273,12 +288,39 @@ impl Definition {
             let Rank { priority, deadline } = machine.rank(**id);
             self.order.rank(deadline, priority)
         };
-        let next = match mutex.protocol.is_first_come() {
-            true => mutex.waiters.first(),
-            false => mutex.waiters.iter().min_by_key(urgency),
+        let joined = |id: &&TaskId| self.tasks[id.index()].joined;
+        let in_queue = mutex.waiters.iter().filter(|id| joined(id).is_some());
+        let next = match mutex.protocol {
+            Protocol::Spin | Protocol::Fmlp => mutex.waiters.first(),
+            Protocol::Omlp if mutex.room > 1 => in_queue.min_by_key(joined),
+            _ => mutex.waiters.iter().min_by_key(urgency),
         };
         if let Some(&next) = next {
             self.give(machine, now, next, resource);
+            self.fill_queue(machine, resource);
+        }
+    }
+
+    /// With OMLP, while the queue of a mutex that is held has room, the most urgent job that waits joins it.
+    fn fill_queue(&mut self, machine: &mut impl MutexMachine, resource: ResourceId) {
+        let mutex = &self.mutexes[resource.index()];
+        if mutex.protocol != Protocol::Omlp {
+            return;
+        }
+        let is_outside = |id: &&TaskId| self.tasks[id.index()].joined.is_none();
+        let inside = mutex.waiters.iter().filter(|id| !is_outside(id)).count();
+        let urgency = |id: &&TaskId| {
+            let Rank { priority, deadline } = machine.rank(**id);
+            self.order.rank(deadline, priority)
+        };
+        let outside = mutex.waiters.iter().filter(is_outside);
+        if inside + 1 < mutex.room
+            && let Some(&next) = outside.min_by_key(urgency)
+        {
+            let number = self.numbers;
+            self.numbers += 1;
+            self.held(next).joined = Some(number);
+            self.fill_queue(machine, resource);
         }
     }
 
@@ -324,6 +366,7 @@ impl Definition {
     ) {
         self.mutex(resource).waiters.retain(|id| *id != next);
         self.held(next).awaited = None;
+        self.held(next).joined = None;
         self.hold(machine, now, next, resource);
         let protocol = self.mutex(resource).protocol;
         let spun = protocol == Protocol::Spin;

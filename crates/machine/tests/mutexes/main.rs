@@ -265,6 +265,7 @@ fn mutexes_do_after_every_event_what_their_definition_does() {
     let anywhere = [
         Protocol::Inheritance,
         Protocol::Migratory,
+        Protocol::Omlp,
         Protocol::Ceiling,
         Protocol::NonPreemptive,
         Protocol::Spin,

@@ -44,6 +44,7 @@ fn greedy_runs_under_affinities_equal_the_definition() {
         Protocol::Inheritance,
         Protocol::Migratory,
         Protocol::Migratory,
+        Protocol::Omlp,
         Protocol::NonPreemptive,
         Protocol::Spin,
     ];

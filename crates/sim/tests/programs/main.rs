@@ -7,6 +7,7 @@ mod ceilings;
 mod common;
 mod definition;
 mod locks;
+mod queues;
 mod random;
 mod triggers;
 

@@ -63,9 +63,10 @@ fn random_phases(random: &mut RandomStream, protocols: &[Protocol]) -> Vec<Phase
 }
 
 /// Those that policies take where each task is bound to one CPU.
-pub(crate) const BOUND: [Protocol; 6] = [
+pub(crate) const BOUND: [Protocol; 7] = [
     Protocol::None,
     Protocol::Inheritance,
+    Protocol::Omlp,
     Protocol::Ceiling,
     Protocol::NonPreemptive,
     Protocol::Spin,
@@ -82,9 +83,10 @@ pub(crate) const BOUND_BY_PRIORITY: [Protocol; 5] = [
 ];
 
 /// Those that every policy takes that takes mutexes.
-pub(crate) const PROTOCOLS: [Protocol; 5] = [
+pub(crate) const PROTOCOLS: [Protocol; 6] = [
     Protocol::None,
     Protocol::Inheritance,
+    Protocol::Omlp,
     Protocol::Ceiling,
     Protocol::NonPreemptive,
     Protocol::Spin,

@@ -17,7 +17,7 @@ pub(super) static KEYS: [Key; 3] = [
         "protocol",
         Takes::Words(|| words(&PROTOCOLS)),
         "By what a job that holds it is scheduled: its own rank, that of the most urgent job that waits for it, the same \
-         on the CPUs of those that wait too, at once that of the most urgent task that uses it, or not to be preempted, which \
+         on the CPUs of those that wait too (`migratory`) or with a queue (`omlp`), at once that of the most urgent task that uses it, or not to be preempted, which \
          jobs that wait are not either with `spin`, or before all others of its CPU in the order of requests \
          (`fmlp+`) or of ceilings (`mpcp`, and `dpcp` on the CPU of the mutex); default `none`.",
     ),
@@ -28,10 +28,11 @@ pub(super) static KEYS: [Key; 3] = [
     ),
 ];
 
-pub(super) const PROTOCOLS: [(&str, Protocol); 9] = [
+pub(super) const PROTOCOLS: [(&str, Protocol); 10] = [
     named(Protocol::None),
     named(Protocol::Inheritance),
     named(Protocol::Migratory),
+    named(Protocol::Omlp),
     named(Protocol::Ceiling),
     named(Protocol::NonPreemptive),
     named(Protocol::Spin),

@@ -2,6 +2,7 @@
 //! the ready jobs.
 
 mod boosting;
+mod queue;
 mod triggers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -81,6 +82,8 @@ pub(crate) struct Definition<'a> {
     done: Vec<VecDeque<usize>>,
     /// The tasks that wait for each mutex, in the order of their requests.
     waiters: BTreeMap<ResourceId, Vec<usize>>,
+    /// Those of them that have joined the queue of a mutex with OMLP, in that order.
+    queues: BTreeMap<ResourceId, Vec<usize>>,
     /// Number of requests with FMLP+.
     requests: u64,
     waiting: Waiting,
@@ -106,6 +109,7 @@ impl<'a> Definition<'a> {
             running: Vec::new(),
             done: done(set, records),
             waiters: BTreeMap::new(),
+            queues: BTreeMap::new(),
             requests: 0,
             waiting: waiting(set),
             fired: Vec::new(),
@@ -251,6 +255,7 @@ impl<'a> Definition<'a> {
             self.jobs[task][0].spins = spins;
             self.jobs[task][0].waits_for = Some(resource).filter(|_| !spins);
             self.waiters.entry(resource).or_default().push(task);
+            self.fill_queue(resource);
         }
     }
 
@@ -282,24 +287,21 @@ impl<'a> Definition<'a> {
             (None, Some(_)) => Vec::new(),
             (None, None) => self.waiters.entry(resource).or_default().clone(),
         };
-        let protocol = self.set.resources[resource.index()].protocol;
-        let next = match matches!(protocol, Protocol::Spin | Protocol::Fmlp) {
-            true => waiters.first(),
-            false => waiters.iter().min_by_key(|&&task| self.rank(task)),
-        };
-        let Some(&next) = next else {
+        let Some(next) = self.next(resource, &waiters) else {
             return;
         };
-        self.waiters
-            .entry(resource)
-            .or_default()
-            .retain(|task| *task != next);
+        for list in [&mut self.waiters, &mut self.queues] {
+            list.entry(resource)
+                .or_default()
+                .retain(|task| *task != next);
+        }
         let job = &mut self.jobs[next][0];
         job.waits_for = None;
         if !std::mem::take(&mut job.spins) {
             job.ready_since = now;
         }
         self.hold(next, resource, now);
+        self.fill_queue(resource);
     }
 
     fn hold(&mut self, task: usize, resource: ResourceId, now: u64) {
@@ -398,7 +400,7 @@ impl<'a> Definition<'a> {
         for &(resource, since) in &job.held {
             match self.set.resources[resource.index()].protocol {
                 Protocol::None | Protocol::NonPreemptive | Protocol::Spin | Protocol::Fmlp => {}
-                Protocol::Inheritance | Protocol::Migratory => {
+                Protocol::Inheritance | Protocol::Migratory | Protocol::Omlp => {
                     let waiters = self.waiters.get(&resource).into_iter().flatten();
                     rank = waiters
                         .map(|&waiter| self.rank(waiter))

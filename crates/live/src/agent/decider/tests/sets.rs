@@ -347,10 +347,11 @@ impl Maker {
 }
 
 /// In an order in which all may be nested.
-const PROTOCOLS: [Protocol; 9] = [
+const PROTOCOLS: [Protocol; 10] = [
     Protocol::None,
     Protocol::Inheritance,
     Protocol::Migratory,
+    Protocol::Omlp,
     Protocol::Ceiling,
     Protocol::Fmlp,
     Protocol::Mpcp,
