@@ -1,10 +1,11 @@
 //! How long jobs are blocked by less urgent ones that hold mutexes, and how long they spin, where each CPU is scheduled
-//! alone.
+//! alone, or jobs wait in the queues of OMLP.
 //!
 //! `docs/theory/blocking.md` has the bounds and why tests may count blocking as computing.
 
 mod boosted;
 mod by_ceilings;
+mod queued;
 
 use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
@@ -26,7 +27,8 @@ struct Holding {
 /// mutexes have the same one and are unlocked in reverse, no job locks any when it has executed all, no task suspends
 /// itself, no change is timed, and no tasks wait for each other for ever. Tasks that spin for a mutex may be bound to
 /// different CPUs, and it is not nested; so may those that share mutexes with FMLP+, MPCP or DPCP, if all that matter have that protocol,
-/// but for ceilings beside the last two.
+/// but for ceilings beside the last two. Where CPUs are shared, unless the policy has the strong invariant, all mutexes that matter
+/// have OMLP and are not nested, and the tasks that use one have the same affinity.
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin, or of tasks
@@ -36,10 +38,11 @@ struct Holding {
 /// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
 /// multi-processor systems-on-a-chip", RTSS 2001. Of FMLP+: B. Brandenburg, "Scheduling and locking in multiprocessor real-time
 /// operating systems", PhD thesis, UNC Chapel Hill 2011. Of MPCP: K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task
-/// scheduling, allocation and synchronization on multiprocessors", RTSS 2009, where waiting counts as computing.
+/// scheduling, allocation and synchronization on multiprocessors", RTSS 2009, where waiting counts as computing. Of OMLP: B. Brandenburg,
+/// J. Anderson, "Optimality results for multiprocessor real-time locking", RTSS 2010, with affinities here.
 pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let is_ranked = is_edf(policy) || is_fp(policy);
-    if !is_ranked || !policy.is_greedy() || !is_each_cpu_alone(set, policy) {
+    if !is_ranked || !policy.is_greedy() {
         return None;
     }
     if suspends(set) || !set.actions.is_empty() || set.deadlock().is_some() {
@@ -47,6 +50,9 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     }
     if set.tasks.iter().any(locks_at_the_end) {
         return None;
+    }
+    if !is_each_cpu_alone(set, policy) {
+        return queued::blocking(set, policy);
     }
     if locks_one_of(set, |protocol| protocol == Protocol::Fmlp) {
         return boosted::blocking(set, &levels(set, policy), is_edf(policy));
@@ -170,6 +176,8 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
             Protocol::None => false,
             // On one CPU a job can be lent no other.
             Protocol::Inheritance | Protocol::Migratory | Protocol::Ceiling => is_local,
+            // The queue has a place for the job alone that holds it.
+            Protocol::Omlp => is_local,
             Protocol::NonPreemptive => is_local,
             Protocol::Spin => cpus.iter().all(Option::is_some),
             // Beside none of that protocol.
@@ -183,11 +191,12 @@ fn shared(set: &TaskSet) -> Option<Vec<bool>> {
     is_shared.collect()
 }
 
-/// Whether several tasks use the mutex, or one that is then not preempted, or on another CPU.
+/// Whether several tasks use the mutex, or one that is then not preempted, boosted, or on another CPU.
 fn matters(set: &TaskSet, id: ResourceId) -> bool {
     let users = set.tasks.iter().filter(|task| task.locks_one(id));
-    let is_kept = set.resources[id.index()].protocol.is_non_preemptive();
-    let is_alone = is_kept || set.served_on(id).is_some();
+    let protocol = set.resources[id.index()].protocol;
+    let precedes = protocol.is_non_preemptive() || protocol == Protocol::Fmlp;
+    let is_alone = precedes || set.served_on(id).is_some();
     users.count() >= if is_alone { 1 } else { 2 }
 }
 

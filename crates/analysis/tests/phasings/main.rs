@@ -4,6 +4,7 @@
 
 mod boosted;
 mod by_ceilings;
+mod queued;
 mod spin;
 mod tight;
 
