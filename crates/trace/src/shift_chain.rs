@@ -70,6 +70,15 @@ impl Reach {
         reach
     }
 
+    /// The keys of the waiting jobs that could get one of the CPUs: all below this number.
+    pub fn limit(&self) -> u128 {
+        match (self.idle, self.least_urgent) {
+            (Some(_), _) => u128::from(Key::MAX) + 1,
+            (None, Some((least, ..))) => u128::from(least),
+            (None, None) => 0,
+        }
+    }
+
     /// Whether a waiting job of this key could get one of the CPUs: one that is idle or runs a less urgent job.
     pub fn is_open_to(&self, key: Key) -> bool {
         self.idle.is_some() || self.least_urgent.is_some_and(|(least, ..)| key < least)

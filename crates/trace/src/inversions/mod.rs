@@ -1,15 +1,19 @@
 //! Priority inversions: jobs that wait although a CPU is idle or runs a less urgent job, possibly after shifts.
 
+mod queues;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use tally::{InversionCounts, InversionStatistics, InversionSummary};
 
-use shiftwork_model::{CpuSet, Instant, JobId, Order, RecordKind, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{
+    CpuId, CpuSet, Instant, JobId, Order, RecordKind, Recorder, Span, TaskId, TaskSet,
+};
 
 use crate::check::state::State;
-use crate::shift_chain::{Key, Reach, Reached, extremes, key};
+use crate::shift_chain::{Reach, Reached, key};
+use queues::{ALL, Limit, NONE, Queues, Room};
 use tally::Tally;
 
 /// The kind of an inversion: what would let the waiting job run.
@@ -57,21 +61,28 @@ impl Inversion {
 /// offline or run background work are not available.
 ///
 /// # Cost
-/// Per instant with a change, a step per ready job if any job waits; if there may be an inversion, also a step per
-/// CPU for each distinct affinity of waiting jobs. Memory grows with tasks and CPUs, not with the length of the
-/// run.
+/// Per instant with a change, a step per CPU, once and for each distinct affinity with a waiting job that is more urgent
+/// than one that runs anywhere; and O(log n) for each job that begins or ends to wait, and for each inversion. Waiting jobs
+/// for which nothing changes cost nothing. Memory grows with tasks and CPUs, not with the length of the run.
 #[derive(Clone, Debug)]
 pub struct Inversions<F = fn(&Inversion)> {
     order: Order,
     state: State,
-    /// Number of busy CPUs.
-    busy: usize,
-    /// By mask, the CPUs that jobs could get, and the instant of that result.
-    reached: Vec<Option<(Instant, Attainable)>>,
+    /// All CPUs.
+    whole: CpuSet,
+    /// The CPUs that real-time jobs may use, unless that has changed.
+    available: CpuSet,
+    is_available_stale: bool,
+    /// By CPU, as of the last update.
+    limits: Vec<Limit>,
+    queues: Queues,
+    /// The tasks of which records have spoken since the last update.
+    touched: Vec<TaskId>,
+    /// Room for lists, to allocate once.
+    switched: Vec<CpuId>,
+    masks: Vec<usize>,
     /// By task, the current inversion.
     open: Vec<Option<Open>>,
-    /// The tasks with a current inversion.
-    listed: Vec<TaskId>,
     run: Tally,
     tasks: Vec<Tally>,
     on_end: F,
@@ -84,44 +95,6 @@ struct Open {
     from: Instant,
     kind: InversionKind,
     in_the_way: Option<JobId>,
-    /// The last instant at which it was found.
-    seen: Instant,
-}
-
-/// The CPUs that waiting jobs of a mask could get.
-#[derive(Clone, Copy, Debug)]
-struct Attainable {
-    directly: Reach,
-    by_shifts: Reach,
-}
-
-impl Attainable {
-    fn of(order: Order, state: &State, available: &CpuSet, mask: &CpuSet) -> Self {
-        let explore = |shifts| {
-            let mut reached = Reached::new(state.cpus(), available);
-            reached.add(mask);
-            Reach::explore(order, shifts, state, &mut reached)
-        };
-        let directly = explore(false);
-        let by_shifts = match directly.idle {
-            Some(_) => directly,
-            None => explore(true),
-        };
-        Self {
-            directly,
-            by_shifts,
-        }
-    }
-
-    fn kind(&self, key: Key) -> Option<InversionKind> {
-        if self.directly.is_open_to(key) {
-            Some(InversionKind::Direct)
-        } else if self.by_shifts.is_open_to(key) {
-            Some(InversionKind::AffinityRelated)
-        } else {
-            None
-        }
-    }
 }
 
 impl Inversions {
@@ -134,13 +107,19 @@ impl Inversions {
 impl<F: FnMut(&Inversion)> Inversions<F> {
     /// The same; calls `on_end` with each inversion when it ends.
     pub fn with_callback(set: &TaskSet, order: Order, on_end: F) -> Self {
+        let cpus = set.platform.cpus;
         Self {
             order,
             state: State::new(set),
-            busy: 0,
-            reached: Vec::new(),
+            whole: CpuSet::first(cpus),
+            available: CpuSet::EMPTY,
+            is_available_stale: true,
+            limits: vec![NONE; cpus],
+            queues: Queues::new(set.tasks.len()),
+            touched: Vec::new(),
+            switched: Vec::new(),
+            masks: Vec::new(),
             open: vec![None; set.tasks.len()],
-            listed: Vec::with_capacity(set.tasks.len()),
             run: Tally::default(),
             tasks: vec![Tally::default(); set.tasks.len()],
             on_end,
@@ -152,8 +131,8 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         if self.state.now() < horizon {
             self.update();
         }
-        for at in 0..self.listed.len() {
-            self.close(self.listed[at], horizon);
+        for index in 0..self.open.len() {
+            self.close(TaskId::from_index(index), horizon);
         }
         InversionSummary {
             run: self.run.counts(),
@@ -161,112 +140,151 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
     }
 
-    /// Examines the state after the instant.
+    /// Examines the state after the instant: what has changed since the last one, and of the other waiting jobs those
+    /// with keys between the old and the new limits of their affinities.
     fn update(&mut self) {
         if !self.state.is_changed() {
             return;
         }
+        let mut touched = std::mem::take(&mut self.touched);
+        let mut switched = std::mem::take(&mut self.switched);
         for change in self.state.changes() {
-            self.busy += usize::from(change.after.is_some());
-            self.busy -= usize::from(change.before.is_some());
+            switched.push(change.cpu);
+            let jobs = [change.before, change.after].into_iter().flatten();
+            touched.extend(jobs.map(|job| job.task));
         }
         self.state.settle();
         self.state.close();
-        // Every running job is ready; if no more jobs are ready than run, none waits.
-        if self.state.ready.len() > self.busy {
-            self.find();
+        self.update_limits(&switched, &touched);
+        for &id in &touched {
+            self.update_place(id);
         }
-        self.close_others();
+        self.update_room(&mut touched);
+        for id in touched.drain(..) {
+            self.judge(id);
+        }
+        switched.clear();
+        self.touched = touched;
+        self.switched = switched;
     }
 
-    /// Finds all jobs that wait and should not.
-    fn find(&mut self) {
-        let available = self.state.available();
-        let (idle, threshold) = extremes(self.order, &self.state, &available);
-        self.reached.resize(self.state.masks.len(), None);
-        for at in 0..self.state.ready.len() {
-            let id = self.state.ready[at];
-            let task = &self.state.tasks[id.index()];
-            let key = key(self.order, task);
-            if !task.waits() || !(idle || key < threshold) {
-                continue;
+    /// Finds the limits of CPUs that were switched or run one of these tasks; of all if others are available than before.
+    fn update_limits(&mut self, switched: &[CpuId], touched: &[TaskId]) {
+        if self.is_available_stale {
+            self.is_available_stale = false;
+            self.available = self.state.available();
+            for index in 0..self.limits.len() {
+                self.limits[index] = self.limit_of(CpuId::from_index(index));
             }
-            let mask = task.mask;
-            if let Some(kind) = self.room(mask, &available).kind(key) {
-                self.note(id, kind, &available);
+            return;
+        }
+        for &cpu in switched {
+            self.limits[cpu.index()] = self.limit_of(cpu);
+        }
+        for id in touched {
+            let task = self.state.tasks.get(id.index());
+            if let Some((_, cpu)) = task.and_then(|task| task.runs) {
+                self.limits[cpu.index()] = self.limit_of(cpu);
             }
         }
     }
 
-    /// The CPUs that waiting jobs of this mask could get now.
-    fn room(&mut self, mask: usize, available: &CpuSet) -> Attainable {
+    /// The limit of a CPU: jobs with smaller keys could have it.
+    fn limit_of(&self, cpu: CpuId) -> Limit {
+        match self.state.on(cpu) {
+            _ if !self.available.contains(cpu) => NONE,
+            None => ALL,
+            Some(job) => {
+                let task = self.state.tasks.get(job.task.index());
+                task.map_or(NONE, |task| Limit::from(key(self.order, task)))
+            }
+        }
+    }
+
+    /// Notes whether the task has a waiting job, and which.
+    fn update_place(&mut self, id: TaskId) {
+        if let Some(task) = self.state.tasks.get(id.index()) {
+            let place = task.waits().then(|| (task.mask, key(self.order, task)));
+            self.queues.put(id, place);
+        }
+    }
+
+    /// Finds which keys have room now, for each affinity of which waiting jobs have some now or had some before. Adds
+    /// jobs for which that changed to `touched`.
+    fn update_room(&mut self, touched: &mut Vec<TaskId>) {
+        let most = self.limits.iter().copied().max().unwrap_or(NONE);
+        let mut masks = std::mem::take(&mut self.masks);
+        self.queues.with_room(most, &mut masks);
+        for &mask in &masks {
+            let room = self.room(mask, most);
+            self.queues.set_room(mask, room, touched);
+        }
+        masks.clear();
+        self.masks = masks;
+    }
+
+    /// Which keys have room on CPUs of this affinity. `most`: the highest limit of any CPU.
+    fn room(&self, mask: usize, most: Limit) -> Room {
+        if self.queues.is_none_between(mask, NONE, most) {
+            return Room::default();
+        }
+        let limit = |cpu: CpuId| self.limits.get(cpu.index()).copied();
+        let cpus = &self.state.masks[mask];
+        let direct = match self.whole.is_subset(cpus) {
+            true => most,
+            false => cpus.iter().filter_map(limit).max().unwrap_or(NONE),
+        };
+        let by_shifts = match self.queues.is_none_between(mask, direct, most) {
+            true => direct,
+            false => {
+                let mut reached = Reached::new(self.state.cpus(), &self.available);
+                reached.add(cpus);
+                Reach::explore(self.order, true, &self.state, &mut reached).limit()
+            }
+        };
+        Room { direct, by_shifts }
+    }
+
+    /// Begins or ends the inversion of the task's job, as its queue says.
+    fn judge(&mut self, id: TaskId) {
         let now = self.state.now();
-        if let Some((at, room)) = self.reached[mask]
-            && at == now
-        {
-            return room;
-        }
-        let room = Attainable::of(self.order, &self.state, available, &self.state.masks[mask]);
-        self.reached[mask] = Some((now, room));
-        room
-    }
-
-    /// Notes that the task's ready job waits now, and should not.
-    fn note(&mut self, id: TaskId, kind: InversionKind, available: &CpuSet) {
-        let seen = self.state.now();
-        let Some(number) = self.state.tasks[id.index()].ready else {
+        let Some(task) = self.state.tasks.get(id.index()) else {
             return;
         };
-        let job = JobId { task: id, number };
-        match &mut self.open[id.index()] {
-            Some(open) if open.job == job && open.kind == kind => {
-                open.seen = seen;
-                return;
-            }
-            Some(_) => self.close(id, seen),
-            None => self.listed.push(id),
+        let found = task.ready.zip(self.queues.kind(id));
+        let found = found.map(|(number, kind)| (JobId { task: id, number }, kind));
+        let open = self.open[id.index()].map(|open| (open.job, open.kind));
+        if open == found {
+            return;
         }
-        self.open[id.index()] = Some(Open {
+        self.close(id, now);
+        self.open[id.index()] = found.map(|(job, kind)| Open {
             job,
-            from: seen,
+            from: now,
             kind,
-            in_the_way: self.in_the_way(id, kind, available),
-            seen,
+            in_the_way: self.in_the_way(id, kind),
         });
     }
 
     /// See [`Inversion::in_the_way`].
-    fn in_the_way(&self, id: TaskId, kind: InversionKind, available: &CpuSet) -> Option<JobId> {
+    fn in_the_way(&self, id: TaskId, kind: InversionKind) -> Option<JobId> {
         let state = &self.state;
         let waiting = &state.tasks[id.index()];
         let key = key(self.order, waiting);
-        let own = waiting.affinity & *available;
-        let mut blockers = own.iter().map(|cpu| (cpu, state.on(cpu)));
-        let makes_room = |job: JobId, cpu| {
-            let mut reached = Reached::new(state.cpus(), available);
-            match (kind, state.tasks.get(job.task.index())) {
-                (InversionKind::Direct, _) | (_, None) => reached.add(&CpuSet::single(cpu)),
-                (InversionKind::AffinityRelated, Some(task)) => reached.add(&task.affinity),
+        let own = waiting.affinity & self.available;
+        let makes_room = |cpu: &CpuId| match (kind, state.on(*cpu)) {
+            (InversionKind::Direct, _) | (_, None) => Limit::from(key) < self.limits[cpu.index()],
+            (InversionKind::AffinityRelated, Some(job)) => {
+                let Some(task) = state.tasks.get(job.task.index()) else {
+                    return false;
+                };
+                let mut reached = Reached::new(state.cpus(), &self.available);
+                reached.add(&task.affinity);
+                Reach::explore(self.order, true, state, &mut reached).is_open_to(key)
             }
-            let shifts = kind == InversionKind::AffinityRelated;
-            Reach::explore(self.order, shifts, state, &mut reached).is_open_to(key)
         };
-        let found = blockers.find(|&(cpu, job)| job.is_none_or(|job| makes_room(job, cpu)));
-        found.and_then(|(_, job)| job)
-    }
-
-    /// Ends the inversions that were not found at this instant.
-    fn close_others(&mut self) {
-        let now = self.state.now();
-        let mut at = 0;
-        while let Some(&id) = self.listed.get(at) {
-            if self.open[id.index()].is_some_and(|open| open.seen < now) {
-                self.close(id, now);
-                self.listed.swap_remove(at);
-            } else {
-                at += 1;
-            }
-        }
+        let found = own.iter().find(makes_room);
+        found.and_then(|cpu| state.on(cpu))
     }
 
     /// Ends the task's current inversion, if any, at `to`.
@@ -294,5 +312,35 @@ impl<F: FnMut(&Inversion)> Recorder for Inversions<F> {
             self.state.advance(at);
         }
         self.state.take(kind);
+        self.touched.extend(ranked_task(kind));
+        self.is_available_stale |= is_about_cpus(kind);
     }
+}
+
+/// The task of which the record may change whether it waits, for which CPUs, or how urgently.
+const fn ranked_task(kind: &RecordKind) -> Option<TaskId> {
+    match *kind {
+        RecordKind::Ready { job, .. }
+        | RecordKind::NotReady { job, .. }
+        | RecordKind::Completed { job } => Some(job.task),
+        RecordKind::Left { task }
+        | RecordKind::Replenished { task, .. }
+        | RecordKind::RankChanged { task, .. }
+        | RecordKind::PrioritySet { task, .. }
+        | RecordKind::AffinitySet { task, .. } => Some(task),
+        _ => None,
+    }
+}
+
+/// Whether the record may change which CPUs are available.
+const fn is_about_cpus(kind: &RecordKind) -> bool {
+    matches!(
+        kind,
+        RecordKind::CpuOffline { .. }
+            | RecordKind::CpuOnline { .. }
+            | RecordKind::CpuTaken { .. }
+            | RecordKind::CpuReturned { .. }
+            | RecordKind::BackgroundStarted { .. }
+            | RecordKind::BackgroundEnded { .. }
+    )
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Script, at, cpu, job, noise, random_run, set};
-use shiftwork_model::{NotReadyReason, RandomStream};
+use shiftwork_model::{Affinity, NotReadyReason, RandomStream, Record};
 
 /// All inversions, and the summary.
 fn found(set: &TaskSet, script: &Script, horizon: u64) -> (Vec<Inversion>, InversionSummary) {
@@ -218,6 +218,7 @@ fn inversions_of_random_runs_equal_the_definitions() {
                 *deadline = at(random.below(6));
             }
         }
+        add_changes(&mut random, &mut script, &masks);
         let horizon = script.records.last().map_or(1, |last| last.at.as_ns() + 1);
         let (inversions, summary) = found(&set, &script, horizon);
         let sum: u64 = inversions.iter().map(|one| one.length().as_ns()).sum();
@@ -233,6 +234,46 @@ fn inversions_of_random_runs_equal_the_definitions() {
             assert_eq!(inverted, expected, "seed {seed}, at {now}");
         }
     }
+}
+
+/// Inserts changes of ranks and affinities, and of which CPUs are there.
+fn add_changes(random: &mut RandomStream, script: &mut Script, masks: &[&str]) {
+    let records = std::mem::take(&mut script.records);
+    let mut offline = [false; 3];
+    for record in records {
+        let task = TaskId::from_index(random.below(4) as usize);
+        let index = random.below(3) as usize;
+        let kind = match random.below(20) {
+            0..3 => RecordKind::Replenished {
+                task,
+                budget: Span::from_ns(1),
+                deadline: at(random.below(6)),
+            },
+            3 => RecordKind::AffinitySet {
+                task,
+                affinity: Box::new(affinity(masks[random.below(masks.len() as u64) as usize])),
+            },
+            4 => {
+                offline[index] = !offline[index];
+                let cpu = cpu(index);
+                match offline[index] {
+                    true => RecordKind::CpuOffline { cpu },
+                    false => RecordKind::CpuOnline { cpu },
+                }
+            }
+            _ => {
+                script.records.push(record);
+                continue;
+            }
+        };
+        let at = record.at;
+        script.records.push(record);
+        script.records.push(Record { at, kind });
+    }
+}
+
+fn affinity(cpus: &str) -> Affinity {
+    Affinity::new(cpus.parse().unwrap()).unwrap()
 }
 
 #[test]
@@ -260,6 +301,9 @@ mod plain {
         let cpus = set.platform.cpus;
         let mut ready = vec![None; set.tasks.len()];
         let mut runs = vec![None; cpus];
+        let mut offline = vec![false; cpus];
+        let affinities = set.tasks.iter().map(|task| task.affinity);
+        let mut affinities: Vec<Affinity> = affinities.collect();
         for record in script.records.iter().take_while(|record| record.at <= now) {
             match record.kind {
                 RecordKind::Ready { job, deadline, .. } => {
@@ -270,11 +314,22 @@ mod plain {
                 }
                 RecordKind::Left { task } => ready[task.index()] = None,
                 RecordKind::Switched { cpu, to, .. } => runs[cpu.index()] = to,
+                RecordKind::Replenished { task, deadline, .. } => {
+                    if let Some((_, of_ready)) = &mut ready[task.index()] {
+                        *of_ready = deadline;
+                    }
+                }
+                RecordKind::AffinitySet { task, ref affinity } => {
+                    affinities[task.index()] = **affinity;
+                }
+                RecordKind::CpuOffline { cpu } => offline[cpu.index()] = true,
+                RecordKind::CpuOnline { cpu } => offline[cpu.index()] = false,
                 _ => {}
             }
         }
-        let may_use =
-            |task: TaskId, on: usize| set.tasks[task.index()].affinity.cpus().contains(cpu(on));
+        let may_use = |task: TaskId, on: usize| {
+            !offline[on] && affinities[task.index()].cpus().contains(cpu(on))
+        };
         let waiting = ready
             .iter()
             .flatten()
@@ -312,6 +367,7 @@ mod plain {
             .filter(|record| record.at <= now);
         let mut ready = earlier.filter_map(|record| match record.kind {
             RecordKind::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
+            RecordKind::Replenished { task, deadline, .. } if task == of.task => Some(deadline),
             _ => None,
         });
         ready.next().unwrap_or(Instant::NEVER)
