@@ -208,6 +208,9 @@ impl JobHistory {
 struct Builder<'a> {
     line: Timeline,
     excerpt: &'a Excerpt,
+    /// The end of the last window of the excerpt. Of jobs that are released later only that they are known matters, unless they
+    /// are among the first.
+    shown_until: Instant,
     /// Number of first jobs that are kept wherever they are.
     most: usize,
     /// Number of jobs released so far, and the instant at which the last of the first jobs was released.
@@ -247,6 +250,7 @@ impl<'a> Builder<'a> {
         Self {
             line,
             excerpt,
+            shown_until: excerpt.windows.last().map_or(horizon, |&(_, end)| end),
             most,
             released: 0,
             first_until: Instant::ZERO,
@@ -368,10 +372,9 @@ impl<'a> Builder<'a> {
     /// The history of the job; one that is not kept if it ended before.
     fn history(&mut self, job: JobId) -> Option<&mut JobHistory> {
         let histories = self.live.get_mut(job.task.index())?;
-        let index = histories.binary_search_by_key(&job.number, |history| history.job.number);
-        match index {
-            Ok(index) => histories.get_mut(index),
-            Err(_) => {
+        match place_of(histories, job.number) {
+            Some(index) => histories.get_mut(index),
+            None => {
                 let was_released = (1..=self.last[job.task.index()]).contains(&job.number);
                 self.past.states.truncate(1);
                 was_released.then_some(&mut self.past)
@@ -390,10 +393,12 @@ impl<'a> Builder<'a> {
             return None;
         }
         *last = job.number;
-        self.live[job.task.index()].push_back(JobHistory::new(job, self.now, deadline));
         self.released += 1;
         if self.released <= self.most {
             self.first_until = self.now;
+        }
+        if self.now <= self.first_until.max(self.shown_until) {
+            self.live[job.task.index()].push_back(JobHistory::new(job, self.now, deadline));
         }
         Some(())
     }
@@ -464,4 +469,16 @@ impl<'a> Builder<'a> {
             });
         }
     }
+}
+
+/// Where the job of this number is among those of its task, of which mostly none is missing in between.
+fn place_of(histories: &VecDeque<JobHistory>, number: u64) -> Option<usize> {
+    let first = histories.front()?.job.number;
+    let likely = usize::try_from(number.checked_sub(first)?).ok();
+    let is_there = |&place: &usize| {
+        let found = histories.get(place);
+        found.is_some_and(|history| history.job.number == number)
+    };
+    let searched = || histories.binary_search_by_key(&number, |history| history.job.number);
+    likely.filter(is_there).or_else(|| searched().ok())
 }

@@ -179,7 +179,8 @@ pub(crate) fn find(run: Recording<'_>, late: &[JobId], keep: usize, steps_max: S
         return misses;
     }
     run.late_jobs(late, keep, steps_max, |job, explanation| {
-        let since = late_since.get(&job.job).copied();
+        let row = late_since.binary_search_by_key(&job.job, |&(last, _)| last);
+        let since = row.ok().map(|place| late_since[place].1);
         let mut miss = Miss::new(job, since, run.contract.is_some());
         misses.tally.add(&miss);
         misses.explained += 1;
@@ -193,15 +194,16 @@ pub(crate) fn find(run: Recording<'_>, late: &[JobId], keep: usize, steps_max: S
     misses
 }
 
-/// For each late job with a late predecessor, the first of the unbroken row of late jobs that ends with it.
-fn rows(late: &[JobId]) -> BTreeMap<JobId, JobId> {
+/// The late jobs with late predecessors, ascending, each with the first of the unbroken row of late jobs that ends with it.
+fn rows(late: &[JobId]) -> Vec<(JobId, JobId)> {
     let mut jobs = late.to_vec();
     jobs.sort_unstable();
-    let mut rows: BTreeMap<JobId, JobId> = BTreeMap::new();
+    let mut rows: Vec<(JobId, JobId)> = Vec::new();
     for pair in jobs.windows(2) {
         if pair[0].task == pair[1].task && pair[0].number + 1 == pair[1].number {
-            let first = rows.get(&pair[0]).copied().unwrap_or(pair[0]);
-            rows.insert(pair[1], first);
+            let before = rows.last().filter(|(last, _)| *last == pair[0]);
+            let first = before.map_or(pair[0], |&(_, first)| first);
+            rows.push((pair[1], first));
         }
     }
     rows

@@ -67,7 +67,9 @@ impl<'a> Walk<'a> {
         let origins = Origins::of(recording, &late[..explained.min(late.len())]);
         for (index, job) in late.iter().enumerate() {
             if let Some(history) = histories.get_mut(job.task.index()) {
-                history.followed.late.insert(job.number);
+                numbers[job.task.index()].push(job.number);
+        // Sets of sorted numbers are made at once: there may be millions of late jobs.
+        let mut numbers: Vec<Vec<u64>> = vec![Vec::new(); histories.len()];
                 if index < explained {
                     history.followed.explained.insert(job.number, None);
                 }
@@ -76,6 +78,9 @@ impl<'a> Walk<'a> {
         rows::find(recording, &mut histories);
         let late = |history: &TaskHistory| history.followed.late.len();
         let remaining = histories.iter().map(late).sum();
+        for (history, numbers) in histories.iter_mut().zip(numbers) {
+            history.followed.late = numbers.into_iter().collect();
+        }
         let platform = &set.platform;
         Self {
             contract: recording.contract,
