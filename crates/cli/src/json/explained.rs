@@ -33,12 +33,39 @@ pub(super) struct ExplanationOutput {
     text: String,
     /// What ran on the CPUs of its affinity, by CPU and then by time.
     timeline: Vec<SliceOutput>,
+    /// The mutexes for which it waited, the longest time first; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mutexes: Option<Vec<MutexWaitOutput>>,
     /// What triggered it; absent if its task arrives by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trigger: Option<TriggerOutput>,
     /// Of a record: sentences about what no record says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notes: Option<Vec<String>>,
+}
+
+/// The wait of a job for a mutex that a task held.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MutexWaitOutput {
+    /// The name of the mutex.
+    mutex: String,
+    /// The task that held it.
+    task: String,
+    /// The time for which the job waited meanwhile.
+    time_ns: u64,
+    /// The part of it in which the holder was ready and had no CPU.
+    without_cpu_ns: u64,
+    /// What executed then on CPUs that the holder may use, the longest time first.
+    instead: Vec<InsteadOutput>,
+}
+
+/// A task that executed instead of another.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InsteadOutput {
+    task: String,
+    time_ns: u64,
 }
 
 /// What triggered a job.

@@ -248,6 +248,11 @@ fn outputs_of_the_other_verbs_are_valid() {
         &trace,
     ]);
     valid_lines("report", &["report", &trace, "--explain"]);
+    let inversion = "examples/pathfinder/pathfinder.toml";
+    valid_lines(
+        "simulate",
+        &["simulate", inversion, "--for", "200ms", "--explain"],
+    );
     valid_lines("report", &["report", &trace]);
     valid_lines(
         "generate",

@@ -15,7 +15,9 @@ use shiftwork_model::{JobId, Span};
 use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording, Steps};
 
 pub(crate) use tally::{Group, Tally};
-pub(crate) use text::{Names, alone, label, miss_line, remedy_lines, sentence, verdict};
+pub(crate) use text::{
+    Names, alone, label, miss_line, mutex_lines, remedy_lines, sentence, verdict,
+};
 
 /// Time that a job lost, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,7 @@ use crate::units::{self, Script};
 /// The cause: its name and a sentence.
 pub(crate) fn verdict(miss: &Miss, names: Names<'_>) -> Option<(String, String)> {
     let explanation = miss.explanation.as_ref()?;
-    let names: Vec<&str> = names
-        .0
-        .tasks
-        .iter()
-        .map(|task| task.name.as_str())
-        .collect();
+    let names: Vec<&str> = names.all().collect();
     Some((
         explanation.cause_name(&names),
         explanation.verdict(&names, &time),
@@ -25,7 +20,12 @@ pub(crate) fn verdict(miss: &Miss, names: Names<'_>) -> Option<(String, String)>
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a>(pub &'a TaskSet);
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    /// The names of all tasks, by their index.
+    fn all(self) -> impl Iterator<Item = &'a str> {
+        self.0.tasks.iter().map(|task| task.name.as_str())
+    }
+
     pub fn task(self, task: TaskId) -> String {
         match self.0.tasks.get(task.index()) {
             Some(task) => task.name.clone(),
@@ -132,6 +132,13 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
             )
         }
     }
+}
+
+/// The mutexes for which it waited, each as a sentence.
+pub(crate) fn mutex_lines(miss: &Miss, names: Names<'_>) -> Vec<String> {
+    let names: Vec<&str> = names.all().collect();
+    let waits = miss.late.mutexes.iter();
+    waits.map(|wait| wait.sentence(&names, &time)).collect()
 }
 
 /// The remedies, each as a sentence.

@@ -246,6 +246,9 @@ fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
         let text = escape::html(&misses::sentence(miss, *loss, names));
         points += &format!("<li>{text}{}</li>\n", badge(alone));
     }
+    for wait in misses::mutex_lines(miss, names) {
+        points += &format!("<li>{}</li>\n", escape::html(&wait));
+    }
     for remedy in misses::remedy_lines(miss, names) {
         points += &format!("<li class=\"remedy\">{}</li>\n", escape::html(&remedy));
     }

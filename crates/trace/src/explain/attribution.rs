@@ -43,6 +43,7 @@ pub(super) fn explained(found: WalkResult<'_>) -> Explanation {
         origin: None,
         cause: cause(&found, &shares),
         shares,
+        mutexes: job.mutexes.clone(),
         timeline: found.timeline,
     }
 }

@@ -75,6 +75,10 @@ impl Explanation {
             "text": self.paragraph(names),
             "timeline": self.timeline.iter().map(|it| slice(it, names)).collect::<Vec<_>>(),
         });
+        if !self.mutexes.is_empty() {
+            let waits = self.mutexes.iter().map(|wait| wait.to_json(names));
+            value["mutexes"] = waits.collect();
+        }
         if let Some(origin) = &self.origin {
             value["trigger"] = origin.to_json(names);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Span, TaskId};
 
+use super::mutex_wait::{MutexSums, MutexWait};
 use super::piece::Piece;
 use super::{Culprit, End, Part};
 
@@ -35,6 +36,8 @@ pub struct LateJob {
     pub blockers: Times<TaskId>,
     /// The first shift chain that would have made room, if the policy does not make shifts.
     pub chain: Option<ShiftChain>,
+    /// The mutexes for which it waited, the longest time first.
+    pub mutexes: Vec<MutexWait>,
 }
 
 impl LateJob {
@@ -71,6 +74,7 @@ pub(super) struct Sums {
     pub delays: Times<Culprit>,
     pub blockers: Times<TaskId>,
     pub chain: Option<ShiftChain>,
+    pub mutexes: MutexSums,
 }
 
 impl Sums {

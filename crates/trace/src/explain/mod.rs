@@ -7,7 +7,7 @@
 //! description for users.
 //!
 //! `walk.rs` follows the records, and `walk/waiting.rs` finds why a ready job does not run; `late_job.rs` holds the sums for
-//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output. `origins.rs` says what triggered a job, and
+//! each late job, `mutex_wait.rs` what it waited for at mutexes, `attribution.rs` the rule, `text.rs` and `json.rs` the output. `origins.rs` says what triggered a job, and
 //! `chain.rs` explains the longest times of chains by their jobs.
 
 mod attribution;
@@ -16,6 +16,7 @@ mod history;
 mod interrupted;
 mod json;
 mod late_job;
+mod mutex_wait;
 mod origins;
 mod piece;
 mod text;
@@ -37,6 +38,7 @@ use crate::packed::Records;
 
 pub use chain::{ChainExplanation, ChainMiss, Link};
 pub use late_job::{LateJob, Move, ShiftChain, Times};
+pub use mutex_wait::MutexWait;
 pub use origins::Origin;
 pub use text::{readable, readable_at};
 pub use timeline::{Occupant, Slice};
@@ -214,6 +216,8 @@ pub struct Explanation {
     pub shares: Vec<Share>,
     /// The cause.
     pub cause: Cause,
+    /// The mutexes for which it waited, with their holders and what executed instead of these; the longest time first.
+    pub mutexes: Vec<MutexWait>,
     /// The occupants of the CPUs of its affinity from the release to the end, by CPU and then by time.
     pub timeline: Vec<Slice>,
     /// What triggered it; `None` if its task arrives by time.

@@ -4,7 +4,7 @@ use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
 use super::attribution::named;
 use super::timeline::{Occupant, Slice};
-use super::{Cause, Culprit, End, Explanation, Part};
+use super::{Cause, Culprit, End, Explanation, MutexWait, Part};
 
 /// Maximum number of stretches of each CPU in the text, the last ones; the JSON has all.
 const SLICES_MAX: usize = 12;
@@ -51,11 +51,16 @@ impl Explanation {
                 readable(self.until.late_since(self.release)),
                 parts.join(", ")
             ),
+        let mutexes: String = self
+            .mutexes
+            .iter()
+            .map(|wait| format!(" {}", wait.sentence(names, &readable)))
+            .collect();
         };
         let origin = self.origin.filter(|origin| origin.is_late());
         let origin = origin.map_or_else(String::new, |origin| origin.text(names));
         format!(
-            "{job}, released at {} and due at {}, {ended}.{origin}{went} {}",
+            "{job}, released at {} and due at {}, {ended}.{origin}{went}{mutexes} {}",
             readable_at(self.release),
             readable_at(self.deadline),
             self.verdict(names, &readable)
@@ -151,6 +156,42 @@ impl Explanation {
         }
     }
 }
+/// More tasks are too many for a sentence.
+const NAMED_MAX: usize = 4;
+
+impl MutexWait {
+    /// A sentence, with spans formatted by `time`.
+    pub fn sentence(&self, names: &[&str], time: &dyn Fn(Span) -> String) -> String {
+        let (mutex, holder) = (&self.mutex, task(names, self.holder));
+        let waited = format!(
+            "It waited {} for the mutex {mutex}, which {holder} held",
+            time(self.time)
+        );
+        if self.without_cpu.is_zero() {
+            return format!("{waited}.");
+        }
+        let lost = match self.without_cpu == self.time {
+            true => "had no CPU".to_owned(),
+            false => format!("had no CPU for {} of that", time(self.without_cpu)),
+        };
+        let named = self.instead.iter().take(NAMED_MAX);
+        let mut executed: Vec<String> = named
+            .map(|&(other, span)| format!("{} ({})", task(names, other), time(span)))
+            .collect();
+        match self.instead.len().saturating_sub(NAMED_MAX) {
+            0 => {}
+            more => executed.push(format!("{more} more")),
+        }
+        let last = executed.pop();
+        let executed = match (executed.is_empty(), last) {
+            (_, None) => return format!("{waited}; {holder} {lost}."),
+            (true, Some(only)) => only,
+            (false, Some(last)) => format!("{} and {last}", executed.join(", ")),
+        };
+        format!("{waited}; {holder} {lost}, while {executed} executed instead.")
+    }
+}
+
 
 fn task(names: &[&str], task: TaskId) -> String {
     names.get(task.index()).copied().unwrap_or("?").to_owned()

@@ -1,6 +1,8 @@
 //! Walks over the records up to the end of late jobs, and divides the time of their tasks into pieces.
 
+mod drawing;
 mod execution;
+mod mutexes;
 mod rows;
 mod waiting;
 
@@ -8,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
     CpuId, CpuSet, Frequency, Instant, Invariant, JobId, Record, RecordKind, ResourceId, Span,
-    TaskId,
+    TaskId, TaskSet,
 };
 
 use super::attribution::{self, WalkResult};
@@ -16,7 +18,7 @@ use super::history::{Followed, Pending, Run, TaskHistory};
 use super::interrupted::Losses;
 use super::late_job::{LateJob, Sums};
 use super::origins::Origins;
-use super::timeline::{Occupant, Slice};
+use super::timeline::Occupant;
 use super::{Culprit, End, Explanation, Recording, Steps};
 use crate::check::PolicyContract;
 use crate::check::state::{State, TaskState};
@@ -25,6 +27,7 @@ use waiting::Contention;
 
 /// The state of the walk.
 pub(super) struct Walk<'a> {
+    set: &'a TaskSet,
     pub contract: Option<&'a PolicyContract>,
     pub state: State,
     pub histories: Vec<TaskHistory>,
@@ -65,24 +68,25 @@ impl<'a> Walk<'a> {
         };
         let mut histories: Vec<TaskHistory> = set.tasks.iter().map(history).collect();
         let origins = Origins::of(recording, &late[..explained.min(late.len())]);
+        // Sets of sorted numbers are made at once: there may be millions of late jobs.
+        let mut numbers: Vec<Vec<u64>> = vec![Vec::new(); histories.len()];
         for (index, job) in late.iter().enumerate() {
             if let Some(history) = histories.get_mut(job.task.index()) {
                 numbers[job.task.index()].push(job.number);
-        // Sets of sorted numbers are made at once: there may be millions of late jobs.
-        let mut numbers: Vec<Vec<u64>> = vec![Vec::new(); histories.len()];
                 if index < explained {
                     history.followed.explained.insert(job.number, None);
                 }
             }
         }
-        rows::find(recording, &mut histories);
-        let late = |history: &TaskHistory| history.followed.late.len();
-        let remaining = histories.iter().map(late).sum();
         for (history, numbers) in histories.iter_mut().zip(numbers) {
             history.followed.late = numbers.into_iter().collect();
         }
+        rows::find(recording, &mut histories);
+        let late = |history: &TaskHistory| history.followed.late.len();
+        let remaining = histories.iter().map(late).sum();
         let platform = &set.platform;
         Self {
+            set,
             contract: recording.contract,
             state: State::new(set),
             histories,
@@ -262,6 +266,7 @@ impl<'a> Walk<'a> {
         } else {
             vec![self.held(index, number, from, to)]
         };
+        let held = self.held_mutexes(index);
         let left = self.steps.of(is_explaining);
         *left = left.saturating_sub(steps);
         let Followed {
@@ -274,31 +279,11 @@ impl<'a> Walk<'a> {
             cpus.insert(cpu);
         }
         sums.chain = sums.chain.take().or(chain);
+        sums.mutexes.add(&held, to.late_since(from));
         pieces.iter().for_each(|piece| sums.add(piece));
         if is_explaining {
             all.extend(pieces);
         }
-    }
-
-    /// Draws the timelines of the task's jobs that are to be explained.
-    fn draw(&mut self, index: usize, to: Instant) {
-        let all = CpuSet::first(self.state.cpus());
-        let from = self.state.now();
-        let mut explained = std::mem::take(&mut self.histories[index].followed.explained);
-        for timeline in explained.values_mut().flatten() {
-            for cpu in (self.state.tasks[index].affinity & all).iter() {
-                let occupant = self.occupant(cpu);
-                let is_job = matches!(occupant, Occupant::Job(_));
-                timeline.add(Slice {
-                    cpu,
-                    from,
-                    to,
-                    occupant,
-                    shifted_from: self.shifted[cpu.index()].filter(|_| is_job),
-                });
-            }
-        }
-        self.histories[index].followed.explained = explained;
     }
 
     /// The occupant of the CPU after the instant.
@@ -465,6 +450,7 @@ impl<'a> Walk<'a> {
             delays: sums.delays,
             blockers: sums.blockers,
             chain: sums.chain,
+            mutexes: sums.mutexes.waits(self.set),
         };
         let timeline = history.followed.explained.remove(&number);
         let explanation = timeline.map(|timeline| {

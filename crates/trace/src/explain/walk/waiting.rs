@@ -257,7 +257,7 @@ impl<'a> Contention<'a> {
 }
 
 /// The CPUs that the policy lets the task use.
-fn own(walk: &Walk<'_>, task: TaskId) -> CpuSet {
+pub(super) fn own(walk: &Walk<'_>, task: TaskId) -> CpuSet {
     let affinity = walk.state.tasks[task.index()].affinity;
     let packing = walk.contract.and_then(|contract| contract.packing.as_ref());
     let packed = packing.and_then(|packing| packing.get(task.index()));
