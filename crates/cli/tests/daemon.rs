@@ -414,7 +414,7 @@ fn measure_proposes_reservation() {
     let expected = "\
 200 jobs in 2 s: CPU time 900 us (median), 980 us (99%), 1 ms (max)
 period 10 ms (median), 9.95 ms (min)
-proposed: --cost 1200us --period 10ms; the cost is the observed maximum plus 20%, which is no bound on the worst case
+proposed: --cost 1.2ms --period 10ms; the cost is the observed maximum plus 20%, which is no bound on the worst case
 ";
     assert_eq!(stdout(&seen), expected);
     let json = &lines(

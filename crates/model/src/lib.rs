@@ -54,5 +54,5 @@ pub use task::{
 };
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
 pub use thread::ThreadName;
-pub use time::{Instant, Span};
+pub use time::{InWholeUnits, Instant, Span};
 pub use utilization::{CapacitySum, Utilization};

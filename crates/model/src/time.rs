@@ -134,18 +134,49 @@ impl SubAssign for Span {
     }
 }
 
-/// Written in the largest unit that needs no fraction (`1500us`, `2ms`, `0ns`); task-set files read
-/// it back unchanged.
+/// Written for people, and exactly: in the largest unit that is not longer, with as many decimals as there are (`1.5ms`,
+/// `5.263158ms`, `2ms`, `0ns`). Files and command lines read it back unchanged.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (amount, unit) = match self.0 {
+        let (unit_ns, decimals, unit) = match self.0 {
+            0..1_000 => (1, 0, "ns"),
+            1_000..1_000_000 => (1_000, 3, "us"),
+            1_000_000..1_000_000_000 => (1_000_000, 6, "ms"),
+            _ => (1_000_000_000, 9, "s"),
+        };
+        let (whole, rest) = (self.0 / unit_ns, self.0 % unit_ns);
+        let text = match rest {
+            0 => alloc::format!("{whole}{unit}"),
+            _ => {
+                let rest = alloc::format!("{rest:0decimals$}");
+                alloc::format!("{whole}.{}{unit}", rest.trim_end_matches('0'))
+            }
+        };
+        f.pad(&text)
+    }
+}
+
+/// A span as files have it that other tools read as well: in the largest unit that needs no fraction (`1500us`).
+#[derive(Clone, Copy, Debug)]
+pub struct InWholeUnits(Span);
+
+impl Span {
+    /// The span as a whole number with its unit, for files.
+    pub const fn in_whole_units(self) -> InWholeUnits {
+        InWholeUnits(self)
+    }
+}
+
+impl fmt::Display for InWholeUnits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (amount, unit) = match self.0.0 {
             0 => (0, "ns"),
             ns if ns % 1_000_000_000 == 0 => (ns / 1_000_000_000, "s"),
             ns if ns % 1_000_000 == 0 => (ns / 1_000_000, "ms"),
             ns if ns % 1_000 == 0 => (ns / 1_000, "us"),
             ns => (ns, "ns"),
         };
-        f.pad(&alloc::format!("{amount}{unit}"))
+        write!(f, "{amount}{unit}")
     }
 }
 
@@ -175,14 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_written_in_the_largest_whole_unit() {
-        for (span, text) in [
-            (Span::ZERO, "0ns"),
-            (Span::from_us(1500), "1500us"),
-            (Span::from_ms(2000), "2s"),
-            (Span::from_ns(1001), "1001ns"),
+    fn spans_are_written_exactly_for_people_and_in_whole_units_for_files() {
+        for (ns, text, in_file) in [
+            (0, "0ns", "0ns"),
+            (999, "999ns", "999ns"),
+            (1_001, "1.001us", "1001ns"),
+            (1_500_000, "1.5ms", "1500us"),
+            (5_263_158, "5.263158ms", "5263158ns"),
+            (2_000_000_000, "2s", "2s"),
+            (4_000_000_010, "4.00000001s", "4000000010ns"),
+            (86_400_000_000_000, "86400s", "86400s"),
         ] {
+            let span = Span::from_ns(ns);
             assert_eq!(span.to_string(), text);
+            assert_eq!(span.in_whole_units().to_string(), in_file);
         }
+        assert_eq!(alloc::format!("{:>8}", Span::from_us(1_500)), "   1.5ms");
     }
 }

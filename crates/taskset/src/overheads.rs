@@ -214,11 +214,12 @@ fn write_overheads(out: &mut String, of: &Overheads) {
 }
 
 fn cost_text(cost: &LinearCost) -> String {
+    let base = cost.base.in_whole_units();
     match cost.per_task.is_zero() {
-        true => format!("\"{}\"", cost.base),
+        true => format!("\"{base}\""),
         false => format!(
-            "{{ base = \"{}\", per-task = \"{}\" }}",
-            cost.base, cost.per_task
+            "{{ base = \"{base}\", per-task = \"{}\" }}",
+            cost.per_task.in_whole_units()
         ),
     }
 }

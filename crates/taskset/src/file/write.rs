@@ -104,11 +104,11 @@ pub(crate) fn line(out: &mut String, key: &str, value: &str) {
 }
 
 fn span(span: Span) -> String {
-    format!("\"{span}\"")
+    format!("\"{}\"", span.in_whole_units())
 }
 
 fn instant(instant: Instant) -> String {
-    format!("\"{instant}\"")
+    span(instant.late_since(Instant::ZERO))
 }
 
 /// A list of `items`, each written by `write`.

@@ -242,7 +242,7 @@ mod tests {
             at: at(1_500),
             what: "it rains".into(),
         };
-        assert_eq!(violation.to_string(), "at 1500ns: it rains");
+        assert_eq!(violation.to_string(), "at 1.5us: it rains");
     }
 
     #[test]

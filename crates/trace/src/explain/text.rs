@@ -16,8 +16,7 @@ pub fn readable(time: Span) -> String {
         return time.to_string();
     }
     let us = ns / 1_000 + u64::from(ns % 1_000 >= 500);
-    let text = format!("{}.{:03}", us / 1_000, us % 1_000);
-    format!("{}ms", text.trim_end_matches('0').trim_end_matches('.'))
+    Span::from_us(us).to_string()
 }
 
 /// The same for an instant, relative to the begin of the records.
@@ -51,12 +50,12 @@ impl Explanation {
                 readable(self.until.late_since(self.release)),
                 parts.join(", ")
             ),
+        };
         let mutexes: String = self
             .mutexes
             .iter()
             .map(|wait| format!(" {}", wait.sentence(names, &readable)))
             .collect();
-        };
         let origin = self.origin.filter(|origin| origin.is_late());
         let origin = origin.map_or_else(String::new, |origin| origin.text(names));
         format!(
@@ -156,6 +155,7 @@ impl Explanation {
         }
     }
 }
+
 /// More tasks are too many for a sentence.
 const NAMED_MAX: usize = 4;
 
@@ -191,7 +191,6 @@ impl MutexWait {
         format!("{waited}; {holder} {lost}, while {executed} executed instead.")
     }
 }
-
 
 fn task(names: &[&str], task: TaskId) -> String {
     names.get(task.index()).copied().unwrap_or("?").to_owned()

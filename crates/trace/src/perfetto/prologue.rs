@@ -1,6 +1,6 @@
 //! The beginning of a trace: header, tracks and names; and the rare packets.
 
-use shiftwork_model::{RecordKind, TaskSet};
+use shiftwork_model::{Instant, RecordKind, TaskSet};
 
 use super::Provenance;
 use super::packets::{Name, Note, SEQUENCE, write_packet};
@@ -141,11 +141,12 @@ fn origin(set: &TaskSet, provenance: &Provenance) -> TracePacket {
     let seed = provenance
         .seed
         .map_or("none".into(), |seed| seed.to_string());
+    let horizon = provenance.horizon.late_since(Instant::ZERO);
     let annotations = [
         ("tool", provenance.tool.clone()),
         ("policy", provenance.policy.clone()),
         ("seed", seed),
-        ("horizon", provenance.horizon.to_string()),
+        ("horizon", horizon.in_whole_units().to_string()),
         ("name", set.name.clone()),
         ("task_set", provenance.task_set.clone()),
     ];

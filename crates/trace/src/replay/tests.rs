@@ -183,7 +183,7 @@ fn non_preemptive_rule_requires_most_urgent_start_and_no_preemption() {
     let preempted = both.clone().at(1_500).switch(0, Some((1, 1)));
     assert_eq!(
         judged(&preempted),
-        ["at 1500ns for 6500ns: job 1 of a did not run and should have"]
+        ["at 1.5us for 6.5us: job 1 of a did not run and should have"]
     );
     let tasks = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
     let three = both.release(2, 1, 3_000).at(2_000).complete(0, 1);

@@ -207,7 +207,7 @@ fn what_a_task_had_counts_until_its_period_ends() {
         refusal.to_string(),
         "tasks `a` and `b` may run only on CPU 0 and need 1.60 CPUs there, of which there are 0.95 (1 \
          less the reserve of 0.05); lower a cost, widen an affinity or lower the reserve; what task `a` \
-         had before counts at least until 10ms; task `b` would be let in with a cost of up to 1500us"
+         had before counts at least until 10ms; task `b` would be let in with a cost of up to 1.5ms"
     );
     assert_eq!(refusal.again, Some(at(10)));
     admitted.advance(at(9));

@@ -79,9 +79,9 @@ fn partitioned_scheduling_refuses_what_would_be_late() {
     let decision = decided("p-fp", &full);
     assert_eq!(
         decision.reason,
-        "task `b` may take 10526316ns on CPU 0 and is due after 9ms (with a reserve of 0.05); \
+        "task `b` may take 10.526316ms on CPU 0 and is due after 9ms (with a reserve of 0.05); \
          lower a cost, make it more urgent or use another CPU; task `b` would be let in with a \
-         cost of up to 2700us"
+         cost of up to 2.7ms"
     );
     // EDF takes both, on a CPU that they fill to 17/18.
     assert_eq!(decided("p-edf", &full).guarantee, Guarantee::Hard);
@@ -101,7 +101,7 @@ fn a_failed_packing_is_distinguished_from_excess_demand() {
         decision.reason,
         "tasks `a` and `c` may run only on CPU 0 and need 1.16 CPUs there, of which there are 0.95 \
          (1 less the reserve of 0.05); lower a cost, widen an affinity or lower the reserve; task \
-         `c` would be let in with a cost of up to 566666ns; the tasks do fit their affinities, only not bound like this: `strong-edf` admits them, with \
+         `c` would be let in with a cost of up to 566.666us; the tasks do fit their affinities, only not bound like this: `strong-edf` admits them, with \
          other guarantees"
     );
     assert_eq!(
@@ -129,7 +129,7 @@ fn a_set_of_which_nothing_is_shown_is_refused_with_the_reason() {
             "strong-fp",
             &four[..],
             "no test shows that task `c` meets its deadlines; 2.40 of 2.85 CPUs are used; task `c` would be let in with a cost \
-             of up to 3499999ns",
+             of up to 3.499999ms",
         ),
     ] {
         let decision = decided(policy, &set(3, tasks));
