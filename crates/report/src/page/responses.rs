@@ -15,7 +15,7 @@ pub(super) fn section(views: &[RunView<'_>], limits: &Limits, foremost: &Foremos
     };
     let mut section = String::from(
         "<section id=\"responses\">\n<h2>Response times</h2>\n<p class=\"lead\">For every task, the \
-         share of its finished jobs that responded within a time. What reaches into the shaded \
+         share of its finished jobs that responded within a time, counted from the release. What reaches into the shaded \
          part, right of the deadline, is late.</p>\n",
     );
     if views

@@ -34,7 +34,7 @@ fn table(view: &RunView<'_>, tasks: &[usize]) -> String {
              <th rowspan=\"2\" class=\"n\">cost</th><th rowspan=\"2\" class=\"n\">period</th>\
              <th rowspan=\"2\" class=\"n\">deadline</th><th rowspan=\"2\">CPUs</th>\
              <th rowspan=\"2\" class=\"n\">jobs</th><th rowspan=\"2\" class=\"n\">missed</th>\
-             <th colspan=\"{}\" class=\"group\">response time</th>\
+             <th colspan=\"{}\" class=\"group\" title=\"from the release; at most: from the arrival, which release jitter makes earlier\">response time</th>\
              <th colspan=\"2\" class=\"group\">tardiness</th>\
              <th rowspan=\"2\" class=\"n\">pre&shy;empted</th>\
              <th rowspan=\"2\" class=\"n\">mi&shy;grated</th></tr>\n<tr>\

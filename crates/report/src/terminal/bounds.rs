@@ -42,7 +42,11 @@ pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String
         }
         grid.row(cells);
     }
-    let mut text = grid.render(colour);
+    let mut text = grid.render(look);
+    let has_jitter = |task: &Task| !task.jitter.is_zero();
+    if set.tasks.iter().any(has_jitter) {
+        text.push_str("response counts from the arrival, release jitter included\n");
+    }
     if any_late {
         text.push_str("! marks bounds above the deadline: jobs may be late by that tardiness\n");
     }

@@ -42,7 +42,7 @@ pub fn side_by_side(
         row.extend([Cell::default(), Cell::default()]);
         grid.row(row);
     }
-    let note = "min, mean, p99 and max are response times; ! marks missed deadlines";
+    let note = "min, mean, p99 and max are response times, from the release; ! marks missed deadlines";
     let note = paint(note, Tone::Faint, colour);
     format!("{}{note}\n", grid.render(colour))
 }

@@ -60,7 +60,7 @@ fn columns(constrained: bool) -> Vec<Column> {
         columns.push(column("", title, Align::Right));
     }
     for title in ["min", "mean", "p99", "max"] {
-        columns.push(column("response", title, Align::Right));
+        columns.push(column("response from release", title, Align::Right));
     }
     for title in ["mean", "max"] {
         columns.push(column("tardiness", title, Align::Right));
@@ -126,7 +126,8 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
     for row in totals(runs, if inverted { 4 } else { 3 }) {
         grid.row(row);
     }
-    let mut notes = vec!["mean, p99 and max are response times; ! marks missed deadlines"];
+    let mut notes =
+        vec!["mean, p99 and max are response times, from the release; ! marks missed deadlines"];
     if inverted {
         notes.push("inverted: longest wait for a less urgent job or an idle CPU that shifts would have ended");
     }
