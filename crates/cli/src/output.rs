@@ -2,8 +2,9 @@
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
+use ratatui::crossterm::terminal::size;
 use serde::Serialize;
-use shiftwork_report::Colour;
+use shiftwork_report::{Colour, Look};
 
 use crate::args::{Common, When};
 use crate::failure::Failure;
@@ -71,6 +72,14 @@ impl Console {
         }
     }
 
+    /// How tables may look: as wide as the terminal, or of any width where there is none.
+    pub fn look(&self) -> Look {
+        Look {
+            colour: self.colour(),
+            width: terminal_width(),
+        }
+    }
+
     /// Whether a progress bar is of use: stderr is a terminal and `--quiet` was not given.
     pub fn shows_progress(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
@@ -122,6 +131,16 @@ impl<W: Write> Write for UntilClosed<W> {
             flushed => flushed,
         }
     }
+}
+
+/// The number of characters in a line of the terminal; `None` if stdout is none.
+pub fn terminal_width() -> Option<usize> {
+    let terminal = match io::stdout().is_terminal() {
+        true => size().ok(),
+        false => None,
+    };
+    let columns = terminal.map(|(columns, _)| usize::from(columns));
+    columns.filter(|&it| it > 0)
 }
 
 /// Rows as columns two spaces apart, without spaces at the ends of lines.

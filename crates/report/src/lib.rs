@@ -36,8 +36,8 @@ pub use page::escape::html as escape;
 pub use page::{document, html};
 pub use run::{Bound, Limits, Provenance, Run};
 pub use terminal::{
-    Colour, Heading, Judged, at_most, bounds, chains, comparison, judged, packing, side_by_side,
-    table,
+    Colour, Heading, Judged, Look, at_most, bounds, chains, comparison, judged, packing,
+    side_by_side, table,
 };
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub fn packing(console: &mut Console, set: &TaskSet, run: &Finished) -> Result<(
         return Ok(());
     };
     console.line(format!("{} packs the tasks like this:", run.entry.name))?;
-    let table = shiftwork_report::packing(set, bound, console.colour());
+    let table = shiftwork_report::packing(set, bound, console.look());
     console.line(table)
 }
 
@@ -59,8 +59,8 @@ pub fn table(
         policy: run.entry.name,
         seed: recording.seed(),
     };
-    let colour = console.colour();
-    let table = shiftwork_report::table(recording.set, heading, &run.summary, colour);
+    let look = console.look();
+    let table = shiftwork_report::table(recording.set, heading, &run.summary, look);
     console.text(&table)?;
     chains(console, std::slice::from_ref(run))
 }
@@ -68,7 +68,7 @@ pub fn table(
 /// The cause-effect chains of the runs, if the task set has any.
 pub fn chains(console: &mut Console, finished: &[Finished]) -> Result<(), Failure> {
     let runs = finished.iter().map(|run| (run.entry.name, &run.summary));
-    let table = shiftwork_report::chains(&runs.collect::<Vec<_>>(), console.colour());
+    let table = shiftwork_report::chains(&runs.collect::<Vec<_>>(), console.look());
     if !table.is_empty() {
         console.line("")?;
         console.text(&table)?;

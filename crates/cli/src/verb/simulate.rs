@@ -250,8 +250,8 @@ fn show(
         .iter()
         .map(|run| (run.entry.name, &run.summary))
         .collect();
-    let colour = console.colour();
-    console.text(&comparison(recording.set, &runs, colour))?;
+    let look = console.look();
+    console.text(&comparison(recording.set, &runs, look))?;
     shown::chains(console, finished)?;
     shown::shifts(console, finished)?;
     shown::explanations(console, recording, finished)

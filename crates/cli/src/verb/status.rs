@@ -6,9 +6,6 @@ pub mod cpus;
 mod quantities;
 pub mod users;
 
-use std::io::{self, IsTerminal as _};
-
-use ratatui::crossterm::terminal::size;
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_client::{Cpu, Room, State, Status, Task};
@@ -17,7 +14,7 @@ use shiftwork_trace::SCHEMA_VERSION;
 
 use super::daemon_client;
 use crate::failure::{Answer, Failure};
-use crate::output::{Console, plural};
+use crate::output::{Console, plural, terminal_width};
 use crate::table::{Layout, WIDTH, headings, printable};
 
 /// What `status --json` prints.
@@ -104,7 +101,11 @@ pub fn run(console: &mut Console) -> Result<Answer, Failure> {
 pub fn show(status: &Status, console: &mut Console) -> Result<(), Failure> {
     match console.json {
         true => console.json_line(&StatusOutput::from(status)),
-        false => console.text(&text(status, console.color, width())),
+        false => console.text(&text(
+            status,
+            console.color,
+            terminal_width().unwrap_or(WIDTH),
+        )),
     }
 }
 
@@ -159,16 +160,6 @@ fn tasks(status: &Status, color: bool, width: usize) -> String {
         text.push('\n');
     }
     text
-}
-
-/// That of the terminal, or else that of tables in files.
-fn width() -> usize {
-    let terminal = match io::stdout().is_terminal() {
-        true => size().ok(),
-        false => None,
-    };
-    let columns = terminal.map(|(columns, _)| usize::from(columns));
-    columns.filter(|&it| it > 0).unwrap_or(WIDTH)
 }
 
 impl From<&Status> for StatusOutput {

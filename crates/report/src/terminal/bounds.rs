@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Span, Task, TaskSet};
 
-use super::Colour;
+use super::Look;
 use super::grid::{Align, Cell, Grid, Tone};
 use super::tables::{column, time};
 use crate::run::Bound;
@@ -10,17 +10,17 @@ use crate::run::Bound;
 /// Bounds on response times, one row per task, with the tardiness and the slack that follow.
 /// Times are rounded to four digits, bounds upwards and slack downwards. A bound above the deadline is marked
 /// with `!`, which a line below the table explains.
-pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String {
+pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], look: impl Into<Look>) -> String {
     let mut grid = Grid::new(vec![
         column("", "task", Align::Left),
-        column("", "cost", Align::Right),
-        column("", "period", Align::Right),
+        column("", "cost", Align::Right).rank(3),
+        column("", "period", Align::Right).rank(3),
         column("", "deadline", Align::Right),
-        column("", "CPUs", Align::Left),
+        column("", "CPUs", Align::Left).rank(2),
         column("at most", "response", Align::Right),
         column("at most", "tardiness", Align::Right),
         column("at least", "slack", Align::Right),
-        column("", "by", Align::Left),
+        column("", "by", Align::Left).rank(1),
     ]);
     let is_late = |(task, bound): (&Task, &Option<Bound>)| {
         bound
@@ -95,6 +95,7 @@ fn unit(ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::Colour;
 
     #[test]
     fn bounds_are_rounded_to_the_safe_side() {

@@ -3,7 +3,7 @@
 use shiftwork_model::Span;
 use shiftwork_trace::{EndToEnd, RunSummary};
 
-use super::Colour;
+use super::Look;
 use super::grid::{Align, Cell, Grid, Tone};
 use super::tables::{column, maybe, time};
 
@@ -11,7 +11,7 @@ use super::tables::{column, maybe, time};
 /// task set in runs under these policies, one row per run and chain; empty without chains.
 ///
 /// One that is longer than wanted is marked with `!`. A `>` says that the longest had not ended by the horizon.
-pub fn chains(runs: &[(&str, &RunSummary)], colour: Colour) -> String {
+pub fn chains(runs: &[(&str, &RunSummary)], look: impl Into<Look>) -> String {
     let mut columns = vec![column("", "chain", Align::Left)];
     let several = runs.len() > 1;
     columns.extend(several.then(|| column("", "policy", Align::Left)));
@@ -21,8 +21,9 @@ pub fn chains(runs: &[(&str, &RunSummary)], colour: Colour) -> String {
         if group == "latency" && !has_latencies {
             continue;
         }
-        let titles = ["wanted", "max", "samples"];
-        columns.extend(titles.map(|title| column(group, title, Align::Right)));
+        let titles = [("wanted", 1), ("max", 0), ("samples", 2)];
+        let titled = |(title, rank)| column(group, title, Align::Right).rank(rank);
+        columns.extend(titles.map(titled));
     }
     let mut grid = Grid::new(columns);
     let (mut is_empty, mut any_pending) = (true, false);
@@ -51,7 +52,7 @@ pub fn chains(runs: &[(&str, &RunSummary)], colour: Colour) -> String {
         true => "> had not ended by the horizon\n",
         false => "",
     };
-    grid.render(colour) + note
+    grid.render(look) + note
 }
 
 /// Whether the longest had not ended.
@@ -77,6 +78,7 @@ fn row(times: EndToEnd) -> [Cell; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::Colour;
     use shiftwork_model::{Instant, TaskSet};
     use shiftwork_trace::{ChainSummary, Counters};
 

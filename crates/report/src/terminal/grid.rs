@@ -1,6 +1,6 @@
 //! Rows of cells, aligned.
 
-use super::Colour;
+use super::{Colour, Look};
 
 /// The meaning of a cell, displayed as its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,10 +39,20 @@ pub(super) enum Align {
 }
 
 /// One column; adjacent columns with the same `group` share a heading above theirs.
+#[derive(Clone)]
 pub(super) struct Column {
     pub group: String,
     pub title: &'static str,
     pub align: Align,
+    /// Columns with a higher rank are left out first, of equal ones the last; those of rank 0 never.
+    pub rank: u8,
+}
+
+impl Column {
+    /// The same, left out where there is no room.
+    pub fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
 }
 
 /// A table under construction.
@@ -73,8 +83,72 @@ impl Grid {
         self.rows.push(None);
     }
 
-    /// The table as lines, each ending in a newline and without spaces before it.
-    pub fn render(&self, colour: Colour) -> String {
+    /// The table as lines, each ending in a newline and without spaces before it. If it is wider than it may be, without
+    /// its least important columns, and with a line that names them.
+    pub fn render(&self, look: impl Into<Look>) -> String {
+        let look: Look = look.into();
+        let left_out = self.left_out(look.width);
+        if left_out.is_empty() {
+            return self.lines(look.colour);
+        }
+        let narrower = self.without(&left_out);
+        let names = left_out.iter().map(|&it| {
+            let column = &self.columns[it];
+            match column.group.is_empty() {
+                true => column.title.to_owned(),
+                false => format!("{} {}", column.group, column.title),
+            }
+        });
+        let names: Vec<String> = names.collect();
+        let mut text = narrower.lines(look.colour);
+        for line in note(&names, look.width.unwrap_or(usize::MAX)) {
+            text += &paint(&line, Tone::Faint, look.colour);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The width of the whole table.
+    pub fn width(&self) -> usize {
+        total(&self.widths())
+    }
+
+    /// Indices of the columns that are left out so that the others fit, if they can; ascending.
+    fn left_out(&self, width: Option<usize>) -> Vec<usize> {
+        let Some(width) = width else {
+            return Vec::new();
+        };
+        let mut candidates: Vec<usize> = (0..self.columns.len()).collect();
+        candidates.retain(|&index| self.columns[index].rank > 0);
+        candidates.sort_by_key(|&index| (self.columns[index].rank, index));
+        let mut left_out = Vec::new();
+        while self.without(&left_out).width() > width
+            && let Some(index) = candidates.pop()
+        {
+            left_out.push(index);
+        }
+        left_out.sort_unstable();
+        left_out
+    }
+
+    /// The table without these columns.
+    fn without(&self, columns: &[usize]) -> Self {
+        let is_shown = |index: &usize| !columns.contains(index);
+        let shown: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
+        let of_row = |row: &Option<Vec<Cell>>| {
+            let cells = row.as_ref()?;
+            Some(shown.iter().map(|&index| cells[index].clone()).collect())
+        };
+        Self {
+            columns: shown
+                .iter()
+                .map(|&index| self.columns[index].clone())
+                .collect(),
+            rows: self.rows.iter().map(of_row).collect(),
+        }
+    }
+
+    fn lines(&self, colour: Colour) -> String {
         let widths = self.widths();
         let mut text = String::new();
         if self.columns.iter().any(|column| !column.group.is_empty()) {
@@ -91,8 +165,7 @@ impl Grid {
             match row {
                 Some(cells) => self.line(&mut text, cells, &widths, colour),
                 None => {
-                    let total = widths.iter().sum::<usize>() + 2 * (widths.len().max(1) - 1);
-                    text += &paint(&"-".repeat(total), Tone::Faint, colour);
+                    text += &paint(&"-".repeat(total(&widths)), Tone::Faint, colour);
                     text.push('\n');
                 }
             }
@@ -179,6 +252,25 @@ impl Grid {
         }
         text.push('\n');
     }
+}
+
+/// The width of columns with what is between them.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + 2 * (widths.len().max(1) - 1)
+}
+
+/// Says which columns are left out, in lines of at most this width.
+fn note(names: &[String], width: usize) -> Vec<String> {
+    let mut lines = vec!["no room for:".to_owned()];
+    for (place, name) in names.iter().enumerate() {
+        let comma = if place + 1 < names.len() { "," } else { "" };
+        let last = lines.last_mut().expect("there is a line");
+        match last.chars().count() + 1 + name.chars().count() + comma.len() <= width {
+            true => last.push_str(&format!(" {name}{comma}")),
+            false => lines.push(format!("{name}{comma}")),
+        }
+    }
+    lines
 }
 
 /// Wraps `text` in the escape sequence for `tone`.

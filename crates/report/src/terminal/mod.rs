@@ -24,6 +24,25 @@ pub enum Colour {
     Never,
 }
 
+/// What tables may look like: [`Colour`] alone stands for any width.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Whether there is colour.
+    pub colour: Colour,
+    /// Maximum number of characters in a line, if there is one. A wider table leaves out its less important columns and
+    /// says which, or has its parts below one another; cells are not cut, so that what is left may be wider.
+    pub width: Option<usize>,
+}
+
+impl From<Colour> for Look {
+    fn from(colour: Colour) -> Self {
+        Self {
+            colour,
+            width: None,
+        }
+    }
+}
+
 /// The heading of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heading<'a> {

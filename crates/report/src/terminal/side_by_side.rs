@@ -5,9 +5,9 @@ use shiftwork_trace::comparison::Comparison;
 use shiftwork_trace::replay::Verdict;
 use shiftwork_trace::{ReactionStatistics, RunSummary, SpanStatistics, TaskSummary};
 
-use super::Colour;
 use super::grid::{Align, Cell, Grid, Tone, paint, printable};
 use super::tables::{column, count, maybe, misses, time, totals};
+use super::{Colour, Look};
 
 /// A simulated and a measured run of one task set, one row per task.
 ///
@@ -16,17 +16,24 @@ pub fn side_by_side(
     set: &TaskSet,
     simulated: &RunSummary,
     measured: &RunSummary,
-    colour: Colour,
+    look: impl Into<Look>,
 ) -> String {
+    let look: Look = look.into();
     let runs = [("simulated", simulated), ("measured", measured)];
     let mut columns = vec![column("", "task", Align::Left)];
     for (name, _) in runs {
-        for title in ["missed", "min", "mean", "p99", "max"] {
-            columns.push(column(name, title, Align::Right));
+        for (title, rank) in [
+            ("missed", 0),
+            ("min", 3),
+            ("mean", 1),
+            ("p99", 2),
+            ("max", 0),
+        ] {
+            columns.push(column(name, title, Align::Right).rank(rank));
         }
     }
     for title in ["preempted", "migrated"] {
-        columns.push(column("simulated | measured", title, Align::Right));
+        columns.push(column("simulated | measured", title, Align::Right).rank(4));
     }
     let mut grid = Grid::new(columns);
     for (index, task) in set.tasks.iter().enumerate() {
@@ -38,13 +45,15 @@ pub fn side_by_side(
         grid.row(cells);
     }
     grid.rule();
-    for mut row in totals(&runs, 4) {
+    let inverted = runs.iter().any(|(_, summary)| summary.inversions.is_some());
+    for mut row in totals(&runs, inverted, 4) {
         row.extend([Cell::default(), Cell::default()]);
         grid.row(row);
     }
-    let note = "min, mean, p99 and max are response times, from the release; ! marks missed deadlines";
-    let note = paint(note, Tone::Faint, colour);
-    format!("{}{note}\n", grid.render(colour))
+    let note =
+        "min, mean, p99 and max are response times, from the release; ! marks missed deadlines";
+    let note = paint(note, Tone::Faint, look.colour);
+    format!("{}{note}\n", grid.render(look))
 }
 
 fn responses(counted: Option<&TaskSummary>) -> [Cell; 5] {

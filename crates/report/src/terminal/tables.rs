@@ -6,11 +6,18 @@ use shiftwork_model::{Affinity, CapacitySum, CpuSet, Instant, Task, TaskSet, Uti
 use shiftwork_trace::{RunSummary, SpanStatistics, TaskSummary};
 
 use super::grid::{Align, Cell, Column, Grid, Tone, paint, printable};
-use super::{Colour, Heading};
+use super::{Colour, Heading, Look};
 use crate::units::{self, Script};
 
 /// The counters of a run, one row per task, with a heading and a line that sums them up.
-pub fn table(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary, colour: Colour) -> String {
+pub fn table(
+    set: &TaskSet,
+    heading: Heading<'_>,
+    summary: &RunSummary,
+    look: impl Into<Look>,
+) -> String {
+    let look: Look = look.into();
+    let colour = look.colour;
     let constrained = set.tasks.iter().any(|task| task.deadline != task.period);
     let mut grid = Grid::new(columns(constrained));
     for (task, counted) in set.tasks.iter().zip(&summary.tasks) {
@@ -19,7 +26,7 @@ pub fn table(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary, colour: 
     format!(
         "{}\n\n{}\n{}\n",
         paint(&title(set, heading, summary), Tone::Strong, colour),
-        grid.render(colour),
+        grid.render(look),
         verdict(summary, colour)
     )
 }
@@ -43,30 +50,31 @@ pub(super) fn column(group: &str, title: &'static str, align: Align) -> Column {
         group,
         title,
         align,
+        rank: 0,
     }
 }
 
 fn columns(constrained: bool) -> Vec<Column> {
     let mut columns = vec![
         column("", "task", Align::Left),
-        column("", "cost", Align::Right),
-        column("", "period", Align::Right),
+        column("", "cost", Align::Right).rank(1),
+        column("", "period", Align::Right).rank(1),
     ];
     if constrained {
-        columns.push(column("", "deadline", Align::Right));
+        columns.push(column("", "deadline", Align::Right).rank(1));
     }
-    columns.push(column("", "CPUs", Align::Left));
-    for title in ["jobs", "missed"] {
-        columns.push(column("", title, Align::Right));
+    columns.push(column("", "CPUs", Align::Left).rank(4));
+    for (title, rank) in [("jobs", 5), ("missed", 0)] {
+        columns.push(column("", title, Align::Right).rank(rank));
     }
-    for title in ["min", "mean", "p99", "max"] {
-        columns.push(column("response from release", title, Align::Right));
+    for (title, rank) in [("min", 6), ("mean", 2), ("p99", 3), ("max", 0)] {
+        columns.push(column("response from release", title, Align::Right).rank(rank));
     }
-    for title in ["mean", "max"] {
-        columns.push(column("tardiness", title, Align::Right));
+    for (title, rank) in [("mean", 7), ("max", 2)] {
+        columns.push(column("tardiness", title, Align::Right).rank(rank));
     }
     for title in ["preempted", "migrated"] {
-        columns.push(column("", title, Align::Right));
+        columns.push(column("", title, Align::Right).rank(8));
     }
     columns
 }
@@ -100,16 +108,43 @@ fn row(task: &Task, counted: &TaskSummary, constrained: bool) -> Vec<Cell> {
     cells
 }
 
-/// Several runs of one task set side by side, one row per task.
+/// Several runs of one task set side by side, one row per task; below one another where there is no room for that.
 ///
 /// A run whose summary has fewer tasks leaves its cells empty.
-pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -> String {
-    let mut columns = vec![column("", "task", Align::Left)];
+pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], look: impl Into<Look>) -> String {
+    let look: Look = look.into();
     let inverted = runs.iter().any(|(_, summary)| summary.inversions.is_some());
+    let together = |count: &usize| -> Vec<Grid> {
+        let parts = runs.chunks(*count);
+        parts
+            .map(|runs| compared_runs(set, runs, inverted))
+            .collect()
+    };
+    let fits = |parts: &Vec<Grid>| {
+        let mut parts = parts.iter();
+        look.width
+            .is_none_or(|width| parts.all(|part| part.width() <= width))
+    };
+    let mut counts = (1..=runs.len().max(1)).rev().map(|count| together(&count));
+    let parts = counts.find(fits).unwrap_or_else(|| together(&1));
+    let mut notes =
+        vec!["mean, p99 and max are response times, from the release; ! marks missed deadlines"];
+    if inverted {
+        notes.push("inverted: longest wait for a less urgent job or an idle CPU that shifts would have ended");
+    }
+    let notes = notes
+        .iter()
+        .map(|note| format!("{}\n", paint(note, Tone::Faint, look.colour)));
+    let parts: Vec<String> = parts.iter().map(|part| part.render(look)).collect();
+    parts.join("\n") + &notes.collect::<String>()
+}
+
+fn compared_runs(set: &TaskSet, runs: &[(&str, &RunSummary)], inverted: bool) -> Grid {
+    let mut columns = vec![column("", "task", Align::Left)];
     for (policy, _) in runs {
-        let titles = ["missed", "mean", "p99", "max"].into_iter();
-        for title in titles.chain(inverted.then_some("inverted")) {
-            columns.push(column(&printable(policy), title, Align::Right));
+        let titles = [("missed", 0), ("mean", 2), ("p99", 3), ("max", 0)].into_iter();
+        for (title, rank) in titles.chain(inverted.then_some(("inverted", 1))) {
+            columns.push(column(&printable(policy), title, Align::Right).rank(rank));
         }
     }
     let mut grid = Grid::new(columns);
@@ -123,22 +158,15 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
         grid.row(cells);
     }
     grid.rule();
-    for row in totals(runs, if inverted { 4 } else { 3 }) {
+    for row in totals(runs, inverted, if inverted { 4 } else { 3 }) {
         grid.row(row);
     }
-    let mut notes =
-        vec!["mean, p99 and max are response times, from the release; ! marks missed deadlines"];
-    if inverted {
-        notes.push("inverted: longest wait for a less urgent job or an idle CPU that shifts would have ended");
-    }
-    let notes = notes
-        .iter()
-        .map(|note| format!("{}\n", paint(note, Tone::Faint, colour)));
-    grid.render(colour) + &notes.collect::<String>()
+    grid
 }
 
 /// The counters of whole runs, one row for each: its name, and for each run a cell and `empty` empty ones.
-pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell>> {
+/// `inverted`: whether inversions are counted.
+pub(super) fn totals(runs: &[(&str, &RunSummary)], inverted: bool, empty: usize) -> Vec<Vec<Cell>> {
     type Total = (&'static str, fn(&RunSummary) -> u64);
     let totals: [Total; 6] = [
         ("jobs", |summary| summary.jobs),
@@ -160,10 +188,7 @@ pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell
         cells
     };
     let inversions = |summary: &RunSummary| summary.inversions.map_or(0, |found| found.all.count);
-    let inverted = runs
-        .iter()
-        .any(|(_, summary)| summary.inversions.is_some())
-        .then_some(("inversions", inversions as fn(&RunSummary) -> u64));
+    let inverted = inverted.then_some(("inversions", inversions as fn(&RunSummary) -> u64));
     totals.into_iter().chain(inverted).map(row).collect()
 }
 
@@ -190,7 +215,7 @@ fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
 
 /// The packing of a partitioned or clustered policy (`packing`, by task index): one row per partition, with its
 /// load and its tasks. A load above the capacity of its CPUs is marked with `!`.
-pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
+pub fn packing(set: &TaskSet, packing: &[Affinity], look: impl Into<Look>) -> String {
     let mut partitions: BTreeMap<CpuSet, Vec<&Task>> = BTreeMap::new();
     for (task, partition) in set.tasks.iter().zip(packing) {
         partitions.entry(*partition.cpus()).or_default().push(task);
@@ -223,7 +248,7 @@ pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
             ]);
         }
     }
-    grid.render(colour)
+    grid.render(look)
 }
 
 /// Whether the load of the tasks is at most the capacity of their CPUs. Exact, unlike the displayed load.

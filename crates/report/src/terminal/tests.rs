@@ -227,3 +227,63 @@ fn run_with_fewer_tasks_has_empty_cells() {
     let line = text.lines().find(|line| line.starts_with('c')).unwrap();
     assert!(line.ends_with("0 |   -"), "{line}");
 }
+
+/// The longest line.
+fn width(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+#[test]
+fn table_that_is_too_wide_leaves_out_columns_and_names_them() {
+    let script = run_script::crowd(10, 4, 300);
+    let summary = summary(&script, 300);
+    let shown = |width| {
+        let look = Look {
+            width,
+            ..Look::default()
+        };
+        table(&script.set, heading("g-edf"), &summary, look)
+    };
+    let whole = shown(None);
+    assert_eq!(shown(Some(width(&whole))), whole);
+    let mut before = 0;
+    for limit in 60..width(&whole) {
+        let text = shown(Some(limit));
+        let (rows, verdict) = text.rsplit_once("no room for:").unwrap();
+        assert!(width(rows) <= limit, "width {limit}:\n{text}");
+        assert!(verdict.contains("migrated"), "{text}");
+        let columns = rows.lines().nth(3).unwrap().split_whitespace().count();
+        assert!(columns >= before.max(3), "width {limit}:\n{text}");
+        before = columns;
+    }
+    insta::assert_snapshot!(shown(Some(60)));
+}
+
+#[test]
+fn policies_are_compared_below_one_another_where_there_is_no_room() {
+    let (weak, strong) = (run_script::fig_1_weak(), run_script::fig_1_strong());
+    let (weak, strong) = (summary(&weak, 100), summary(&strong, 100));
+    let runs = [("weak-fp", &weak), ("strong-fp", &strong)];
+    let shown = |width| {
+        let look = Look {
+            width,
+            ..Look::default()
+        };
+        comparison(&run_script::fig_1(), &runs, look)
+    };
+    let whole = shown(None);
+    assert_eq!(shown(Some(80)), whole);
+    let stacked = shown(Some(60));
+    let tables: Vec<&str> = stacked.split("\n\n").collect();
+    assert_eq!(tables.len(), 2, "{stacked}");
+    assert!(tables[0].contains("weak-fp") && tables[1].contains("strong-fp"));
+    for part in tables {
+        assert!(
+            part.contains("preemptions") && !part.contains("no room"),
+            "{part}"
+        );
+    }
+}

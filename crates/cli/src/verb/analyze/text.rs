@@ -253,7 +253,7 @@ fn tests(set: &TaskSet, found: &PolicyAnalysis, console: &mut Console) -> Result
         })
         .collect();
     console.line("")?;
-    console.text(&shiftwork_report::bounds(set, &bounds, console.colour()))
+    console.text(&shiftwork_report::bounds(set, &bounds, console.look()))
 }
 
 /// The tests of both criteria, by what they found.

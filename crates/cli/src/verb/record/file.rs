@@ -47,7 +47,7 @@ pub fn show(path: &str, console: &mut Console) -> Result<Answer, Failure> {
         &recording.set,
         heading,
         &summary(&recording),
-        console.colour(),
+        console.look(),
     ))?;
     if reports.is_empty() {
         console.line("\nNo deadline was missed: nothing to explain.")?;

@@ -204,7 +204,12 @@ impl Measured {
         }
         if let Some(comparison) = &self.comparison {
             console.line("")?;
-            let table = side_by_side(recording.set, &comparison.simulated, &run.summary, colour);
+            let table = side_by_side(
+                recording.set,
+                &comparison.simulated,
+                &run.summary,
+                console.look(),
+            );
             console.text(&table)?;
         }
         let Some(judgement) = &self.judgement else {
