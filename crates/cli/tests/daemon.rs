@@ -263,6 +263,7 @@ PID/TID owner   name    guarantee CPUs budget used jobs missed   response
     assert_eq!(stdout(&shown), expected);
     let json = &lines("status", &daemon.run(&["status", "--json"]))[0];
     assert_eq!(json["tasks"][0]["deadline_ns"], 10_000_000);
+    assert_eq!(json["tasks"][0]["load"], 0.043);
     assert_eq!(json["up_ns"], 61_500_000_000_u64);
 }
 

@@ -87,6 +87,8 @@ struct TaskOutput {
     tardiness_max_ns: u64,
     response_max_ns: u64,
     ran_ns: u64,
+    /// CPU time of the last second, as a fraction of one CPU.
+    load: f64,
 }
 
 /// Requests and shows the status once.
@@ -220,6 +222,7 @@ impl From<&Task> for TaskOutput {
             tardiness_max_ns: task.tardiness_max.as_ns(),
             response_max_ns: task.response_max.as_ns(),
             ran_ns: task.ran.as_ns(),
+            load: task.load,
         }
     }
 }
