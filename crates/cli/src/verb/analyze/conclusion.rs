@@ -206,7 +206,8 @@ pub fn remedies(set: &TaskSet, findings: &Findings) -> Vec<String> {
     if remedies.is_empty() {
         let meaning = meaning(findings.criterion);
         return vec![format!(
-            "no policy, affinities, priorities or lower costs were found with which {meaning}"
+            "no policy, affinities{}, priorities or lower costs were found with which {meaning}",
+            bracketed_reserve(set)
         )];
     }
     let mut lines = substitutes(remedies, would);
@@ -263,7 +264,7 @@ fn changes(set: &TaskSet, change: &Change, would: &str) -> Vec<String> {
     lines
 }
 
-/// `: a on CPU 0, b on CPUs 1-2 (--assign)`, only of those that change.
+/// `: a on CPU 0, b on CPUs 1-2, with the reserve of 0.05 of each CPU kept free (--assign)`, only of those that change.
 fn affinities(set: &TaskSet, proposal: &Proposal) -> String {
     let cpus = proposal.assignment.iter().flat_map(|found| &found.cpus);
     let changed = set
@@ -281,9 +282,28 @@ fn affinities(set: &TaskSet, proposal: &Proposal) -> String {
         true => ", some wider than the file's",
         false => "",
     };
+    let reserve = beside_reserve(set);
     match shown.len() {
-        0..=MOST => format!(": {}{wider} (--assign)", shown.join(", ")),
-        many => format!(" of {many} tasks{wider} (--assign)"),
+        0..=MOST => format!(": {}{wider}{reserve} (--assign)", shown.join(", ")),
+        many => format!(" of {many} tasks{wider}{reserve} (--assign)"),
+    }
+}
+
+/// What a proposal of affinities leaves to ordinary work; nothing if that is nothing.
+pub fn beside_reserve(set: &TaskSet) -> String {
+    let reserve = set.scheduler.reserve;
+    match reserve.billionths() {
+        0 => String::new(),
+        _ => format!(", with the reserve of {reserve} of each CPU kept free"),
+    }
+}
+
+/// That affinities are searched for beside the reserve.
+fn bracketed_reserve(set: &TaskSet) -> String {
+    let text = beside_reserve(set);
+    match text.strip_prefix(", ") {
+        Some(text) => format!(" ({text})"),
+        None => text,
     }
 }
 

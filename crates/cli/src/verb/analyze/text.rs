@@ -323,8 +323,11 @@ fn scaled(scales: &[Scale], priced: bool) -> String {
 /// The proposal as a piece of a task-set file.
 fn proposed(set: &TaskSet, proposal: &Proposal) -> String {
     let policy = &proposal.policy;
+    let reserve = conclusion::beside_reserve(set);
     let Some(assignment) = &proposal.assignment else {
-        return format!("no affinities were found that {policy} could promise anything for\n");
+        return format!(
+            "no affinities were found that {policy} could promise anything for{reserve}\n"
+        );
     };
     let promise = match assignment.guarantee {
         Guarantee::Hard => "all deadlines are met",
@@ -332,7 +335,7 @@ fn proposed(set: &TaskSet, proposal: &Proposal) -> String {
         Guarantee::Share => "every task gets its utilization",
         Guarantee::None => "nothing is promised",
     };
-    let mut text = format!("# With these affinities {promise} under {policy}");
+    let mut text = format!("# With these affinities {promise} under {policy}{reserve}");
     if proposal.is_wider {
         text.push_str("; some are wider than the file's, within which none were found");
     }
