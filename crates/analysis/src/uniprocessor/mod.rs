@@ -1,11 +1,12 @@
 //! Whether deadlines are met on one CPU, and how long jobs take there. One file per published test.
 //!
-//! Every test of preemptive scheduling takes the supply of the CPU: with less than 1 it is the test of the
-//! same tasks on a CPU that is slower by that factor.
+//! Every test of preemptive scheduling but that of tasks that suspend themselves takes the supply of the CPU: with less than 1
+//! it is the test of the same tasks on a CPU that is slower by that factor.
 
 mod demand;
 mod edf_rta;
 mod fp_rta;
+mod fp_suspensions;
 mod np_edf;
 mod np_fp;
 mod qpa;
@@ -13,6 +14,7 @@ mod qpa;
 pub use edf_rta::edf_rta;
 pub(crate) use fp_rta::{Response, fp_in_time, fp_response_time, fp_responses_with_jitter};
 pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};
+pub use fp_suspensions::{Suspending, fp_rta_with_suspensions};
 pub use np_edf::{BlockedInterval, np_edf};
 pub(crate) use np_fp::np_fp_in_time;
 pub use np_fp::{np_fp_response_times, np_fp_rta};
