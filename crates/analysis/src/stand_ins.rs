@@ -4,11 +4,11 @@
 //! What is shown of the stand-ins holds for the real tasks: `docs/theory/suspensions.md`, `docs/theory/jitter.md` and
 //! `docs/theory/blocking.md` have the lemmas.
 
-use shiftwork_model::{Affinity, PolicyTraits, Span, Task, TaskId, TaskSet, Work};
+use shiftwork_model::{Affinity, Budgets, PolicyTraits, Span, Task, TaskId, TaskSet, Work};
 
 use crate::blocking::blocking;
 use crate::curves::{at_shortest_distance, has_curves};
-use crate::policy::{is_by_priority, is_edf};
+use crate::policy::{is_by_priority, is_edf, is_fp};
 use crate::suspensions::{suspends, suspension};
 
 /// What stands for a task set under a policy.
@@ -30,22 +30,35 @@ pub struct Others {
     /// By task, how much later than the arrival of a real job its stand-in is released at most: bounds on response times
     /// of the stand-ins, and this, bound those of the real jobs counted from their arrival.
     pub delays: Vec<Span>,
+    /// By task, how much of the cost of its stand-in a real job may be suspended instead, at any times after the release of
+    /// the stand-in. Empty where that is not known.
+    pub suspensions: Vec<Span>,
 }
 
 impl StandIns {
-    /// What stands for the tasks under such a policy.
+    /// What stands for the tasks under such a policy, wherever it binds them.
     pub fn of(set: &TaskSet, policy: &PolicyTraits) -> Self {
+        Self::of_bound(set, policy, None)
+    }
+
+    /// The same where it binds them to these CPUs, if that is known; those beyond the end of the list to their own.
+    pub fn of_bound(set: &TaskSet, policy: &PolicyTraits, bound: Option<&[Affinity]>) -> Self {
         let sporadic = at_shortest_distance(set);
-        match Self::of_sporadic(&sporadic, policy) {
+        let may_compute = may_compute(policy)
+            || bound
+                .is_some_and(|bound| is_greedy_alone(policy) && are_on_one_cpu_each(set, bound));
+        match Self::of_sporadic(&sporadic, policy, may_compute) {
             Self::Same if has_curves(set) => Self::Other(Box::new(Others {
                 delays: vec![Span::ZERO; set.tasks.len()],
                 set: sporadic.into_owned(),
+                suspensions: Vec::new(),
             })),
             found => found,
         }
     }
 
-    fn of_sporadic(set: &TaskSet, policy: &PolicyTraits) -> Self {
+    /// `may_compute`: whether waiting may count as computing.
+    fn of_sporadic(set: &TaskSet, policy: &PolicyTraits, may_compute: bool) -> Self {
         if !waits(set) {
             return Self::Same;
         }
@@ -58,6 +71,7 @@ impl StandIns {
                 Some(blocked) => Self::Other(Box::new(Others {
                     set: unblocked(set, &blocked),
                     delays: vec![Span::ZERO; set.tasks.len()],
+                    suspensions: Vec::new(),
                 })),
                 None => Self::Unknown,
             };
@@ -71,15 +85,19 @@ impl StandIns {
         };
         let released = released.as_ref().unwrap_or(set);
         if !waits(released) {
-            let set = released.clone();
-            return Self::Other(Box::new(Others { set, delays }));
+            return Self::Other(Box::new(Others {
+                set: released.clone(),
+                delays,
+                suspensions: Vec::new(),
+            }));
         }
-        if !may_compute(policy) {
+        if !may_compute {
             return Self::Unknown;
         }
         Self::Other(Box::new(Others {
             set: computing(released),
             delays,
+            suspensions: released.tasks.iter().map(wait).collect(),
         }))
     }
 }
@@ -91,14 +109,10 @@ impl StandIns {
     pub fn where_bound(set: &TaskSet, policy: &PolicyTraits, bound: &[Affinity]) -> Self {
         let of = set;
         let set = &*at_shortest_distance(set);
-        let is_on_one_cpu = |(id, task): (TaskId, &Task)| {
-            let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
-            affinity.cpus().len() == 1
-        };
         let is_alone =
             !suspends(set) && set.first_locking().is_none() && set.first_triggered().is_none();
         let is_known = has_jitter(set) && is_alone && is_edf(policy);
-        let is_partitioned = is_known && set.iter().all(is_on_one_cpu);
+        let is_partitioned = is_known && are_on_one_cpu_each(set, bound);
         match is_partitioned
             .then(|| with_earlier_deadlines(set))
             .flatten()
@@ -106,7 +120,9 @@ impl StandIns {
             Some(earlier) => Self::Other(Box::new(Others {
                 delays: vec![Span::ZERO; set.tasks.len()],
                 set: earlier,
+                suspensions: Vec::new(),
             })),
+            // Affinities may change while tasks are admitted.
             None => Self::of(of, policy),
         }
     }
@@ -165,6 +181,21 @@ fn wait(task: &Task) -> Span {
 /// Whether waiting may count as computing under such a policy: it is greedy, and its ranks do not follow from costs.
 const fn may_compute(policy: &PolicyTraits) -> bool {
     policy.is_greedy() && !policy.order.is_by_cost()
+}
+
+/// Whether the policy runs the most urgent of the ready jobs of a CPU that all of its tasks are bound to, wherever else it does
+/// not: by deadlines or priorities, with preemption.
+fn is_greedy_alone(policy: &PolicyTraits) -> bool {
+    (is_edf(policy) || is_fp(policy)) && matches!(policy.budgets, Budgets::OfJobs)
+}
+
+/// Whether each task has one CPU where they are bound so; those beyond the end of the list by their own affinity.
+fn are_on_one_cpu_each(set: &TaskSet, bound: &[Affinity]) -> bool {
+    let is_on_one_cpu = |(id, task): (TaskId, &Task)| {
+        let affinity = bound.get(id.index()).unwrap_or(&task.affinity);
+        affinity.cpus().len() == 1
+    };
+    set.iter().all(is_on_one_cpu)
 }
 
 /// The set of sporadic tasks with D - J for D; `None` if one of these is not above zero. If `qpa` or `gfb` shows it, EDF

@@ -7,7 +7,10 @@ use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::{demand_fits, gel_with_points};
-use crate::uniprocessor::{BlockedInterval, Overfull, TooLate, fp_rta, np_edf, np_fp_rta, qpa};
+use crate::uniprocessor::{
+    BlockedInterval, Overfull, TooLate, fp_response_times, fp_rta, fp_rta_with_suspensions, np_edf,
+    np_fp_rta, qpa,
+};
 use crate::{Outcome, Sporadic, Steps, Witness};
 
 /// A question to a test.
@@ -90,8 +93,34 @@ pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
     }
 }
 
+/// Under fixed priorities on one CPU. Where tasks suspend themselves, it is enough that those that compute meanwhile are in
+/// time, or that a test of tasks that suspend themselves passes.
 pub(super) fn ask_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
-    in_time_by_priority(case, fp_rta(&case.ranked(), whole(), steps))
+    let Some(suspending) = case.suspending() else {
+        return in_time_by_priority(case, fp_rta(&case.ranked(), whole(), steps));
+    };
+    let computing = fp_rta(&case.ranked(), whole(), &mut steps.set_aside(2));
+    match computing {
+        Outcome::Pass(()) => Shown::Pass(None),
+        _ => with_bounds(fp_rta_with_suspensions(&suspending, steps)),
+    }
+}
+
+/// The response times under fixed priorities on one CPU. Where tasks suspend themselves these are bounds, each the best of the
+/// two ways.
+pub(super) fn ask_fp_times(case: &Case, steps: &mut Steps) -> Shown {
+    let Some(suspending) = case.suspending() else {
+        return with_bounds(fp_response_times(&case.ranked(), whole(), steps));
+    };
+    let computing = fp_response_times(&case.ranked(), whole(), &mut steps.set_aside(2));
+    let suspended = fp_rta_with_suspensions(&suspending, steps);
+    match (with_bounds(computing), with_bounds(suspended)) {
+        (Shown::Pass(Some(one)), Shown::Pass(Some(other))) => {
+            let least = one.into_iter().zip(other);
+            Shown::Pass(Some(least.map(|(one, other)| one.min(other)).collect()))
+        }
+        (shown @ Shown::Pass(_), _) | (_, shown) => shown,
+    }
 }
 
 pub(super) fn ask_np_fp_rta(case: &Case, steps: &mut Steps) -> Shown {

@@ -1,10 +1,13 @@
 //! What a test is asked about: tasks on CPUs that no task connects with any others.
 
+use std::borrow::Cow;
+
 use shiftwork_model::{CpuId, CpuSet, Priority, Share, Span, TaskId};
 
 use crate::affinity::{Bound, Groups, laminar};
 use crate::exact::Rate;
 use crate::pfair::Quanta;
+use crate::uniprocessor::Suspending;
 use crate::{Placed, Ranked, Sporadic};
 
 /// How deadlines compare with periods, from the most special to the most general.
@@ -67,6 +70,17 @@ pub(super) struct Case {
     pub deadlines: Deadlines,
     /// What the task set says beside its tasks.
     pub terms: CaseTerms,
+    /// What of the cost of each task is execution and what suspension; empty where there is none, or no test counts it.
+    pub suspensions: Vec<Suspended>,
+}
+
+/// What a cost stands for that counts a suspension as computing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Suspended {
+    /// For so long a job executes at most.
+    pub executes: Span,
+    /// For so long a job is suspended at most.
+    pub suspended: Span,
 }
 
 /// What a task set says beside its tasks, as far as published tests speak of it.
@@ -103,6 +117,7 @@ impl Case {
             own,
             cpus,
             terms,
+            suspensions: Vec::new(),
         }
     }
 
@@ -114,6 +129,7 @@ impl Case {
             tasks,
             priorities: self.priorities.clone(),
             own: self.own.clone(),
+            suspensions: self.suspensions.clone(),
             ..*self
         }
     }
@@ -133,7 +149,39 @@ impl Case {
         let times = |task: &Sporadic| [task.cost, task.period, task.deadline];
         let mut all = self.tasks.iter().flat_map(times);
         let is_whole = all.all(|time| time.as_ns() % tick == 0);
-        Some((self.with(self.tasks.iter().map(of).collect()), is_whole))
+        let mut in_ticks = self.with(self.tasks.iter().map(of).collect());
+        for of in &mut in_ticks.suspensions {
+            // Both are rounded up, and may be a tick more than the cost.
+            for time in [&mut of.executes, &mut of.suspended] {
+                *time = Span::from_ns(time.as_ns().div_ceil(tick));
+            }
+        }
+        Some((in_ticks, is_whole))
+    }
+
+    /// The tasks as they really suspend themselves, where the part is scheduled by fixed priorities on one CPU and any does;
+    /// `None` elsewhere.
+    pub fn suspending(&self) -> Option<Vec<Suspending>> {
+        let is_counted = matches!(self.shape, Shape::One(_)) && !self.suspensions.is_empty();
+        is_counted.then(|| {
+            let tasks = self.ranked().into_iter().zip(&self.suspensions);
+            let suspending = tasks.map(|(mut ranked, of)| {
+                ranked.task.cost = of.executes;
+                Suspending {
+                    ranked,
+                    suspension: of.suspended,
+                }
+            });
+            suspending.collect()
+        })
+    }
+
+    /// The tasks with what they need of CPUs at least, whatever counts as computing elsewhere.
+    pub fn demanding(&self) -> Cow<'_, [Sporadic]> {
+        match self.suspending() {
+            Some(tasks) => tasks.iter().map(|it| it.ranked.task).collect(),
+            None => Cow::Borrowed(&self.tasks),
+        }
     }
 
     /// The CPUs of the task at this place.
@@ -190,8 +238,17 @@ impl Case {
 
     /// The tasks by affinity, at this rate; `None` if a task has none.
     pub fn groups(&self, rate: fn(&Sporadic) -> Option<Rate>) -> Option<Groups> {
+        self.groups_of(&self.tasks, rate)
+    }
+
+    /// The same with these in the place of the tasks.
+    pub fn groups_of(
+        &self,
+        tasks: &[Sporadic],
+        rate: fn(&Sporadic) -> Option<Rate>,
+    ) -> Option<Groups> {
         let mut groups = Groups::default();
-        for (place, (&id, task)) in self.ids.iter().zip(&self.tasks).enumerate() {
+        for (place, (&id, task)) in self.ids.iter().zip(tasks).enumerate() {
             groups.add(id, *self.cpus_of(place), rate(task)?);
         }
         Some(groups)

@@ -18,7 +18,7 @@ use self::domain::{
     on_one_cpu,
 };
 use super::ask::{
-    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds,
+    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_fp_times, ask_packing, ask_qpa, with_bounds,
     with_known_bounds, without_bounds,
 };
 use super::case::{Case, Deadlines, Shape};
@@ -32,7 +32,7 @@ use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, gel};
 use crate::speedup::speedup;
-use crate::uniprocessor::{edf_rta, fp_response_times};
+use crate::uniprocessor::edf_rta;
 
 /// What is asked of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +126,7 @@ pub const TESTS: &[Test] = &[
         criterion: Criterion::Hard,
         deadlines: Deadlines::Arbitrary,
         exact: Some("one CPU, distinct priorities"),
-        source: "Joseph, Pandya, The Computer Journal 29(5), 1986; Lehoczky, RTSS 1990",
+        source: "Joseph, Pandya, The Computer Journal 29(5), 1986; Lehoczky, RTSS 1990; with suspensions Chen, Nelissen, Huang, ECRTS 2016",
         speaks_of: is_fp,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_fp_rta),
@@ -142,10 +142,8 @@ pub const TESTS: &[Test] = &[
     },
     Test {
         name: "fp-rta",
-        source: "Lehoczky, RTSS 1990",
-        ..times_on_one_cpu(is_fp, |case, steps| {
-            with_bounds(fp_response_times(&case.ranked(), whole(), steps))
-        })
+        source: "Lehoczky, RTSS 1990; with suspensions Chen, Nelissen, Huang, ECRTS 2016",
+        ..times_on_one_cpu(is_fp, ask_fp_times)
     },
     non_preemptive::NP_FP_TIMES,
     Test {

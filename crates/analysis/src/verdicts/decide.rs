@@ -76,7 +76,7 @@ pub(super) fn decide_by_period(set: &TaskSet, question: &Question<'_>) -> Decisi
     match waits(set) {
         true if set.first_triggered().is_some() => decide_triggered(set, question),
         true => decide_waiting(set, question),
-        false => decide_at_once(set, question),
+        false => decide_at_once((set, &[]), question),
     }
 }
 
@@ -103,7 +103,7 @@ fn decide_triggered(set: &TaskSet, question: &Question<'_>) -> Decision {
 
 /// Answers the question about tasks whose jobs may have to wait, by those that stand for them.
 fn decide_waiting(set: &TaskSet, question: &Question<'_>) -> Decision {
-    let known = decide_at_once(set, question);
+    let known = decide_at_once((set, &[]), question);
     if known.answer == Answer::Unschedulable && still_refutes(set, known.by.as_slice()) {
         return Decision {
             tardiness: None,
@@ -117,9 +117,9 @@ fn decide_waiting(set: &TaskSet, question: &Question<'_>) -> Decision {
     if is_charged(set, question) {
         return NOTHING;
     }
-    let known = match StandIns::of(set, &question.traits) {
+    let known = match StandIns::of_bound(set, &question.traits, Some(question.bound)) {
         // Tardiness is that of the real jobs: the deadlines of the stand-ins are earlier by their delays.
-        StandIns::Other(others) => decide_at_once(&others.set, question),
+        StandIns::Other(others) => decide_at_once((&others.set, &others.suspensions), question),
         StandIns::Same | StandIns::Unknown => NOTHING,
     };
     if known.answer == Answer::Schedulable {
@@ -147,9 +147,10 @@ fn is_charged(set: &TaskSet, question: &Question<'_>) -> bool {
     !matches!(trial.charged(set), Charged::Nothing)
 }
 
-/// Answers the question as if each job might run from its arrival on.
-fn decide_at_once(set: &TaskSet, question: &Question<'_>) -> Decision {
-    let divided = Divided::new(set, &question.traits);
+/// Answers the question as if each job might run from its arrival on; where a test counts suspensions, it may be suspended for
+/// so much of its cost, by task (empty: none).
+fn decide_at_once((set, suspensions): (&TaskSet, &[Span]), question: &Question<'_>) -> Decision {
+    let divided = Divided::new(set, &question.traits).with_suspensions(suspensions);
     let grounds = divided.grounds(question.bound, question.steps);
     let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();
     let mut free = Trial::new(question, question.traits, grounds);
@@ -203,7 +204,7 @@ impl Hope {
     fn of(ground: &Ground) -> Self {
         let case = &ground.case;
         let fits = match case.is_global() {
-            true => demand_fits(&case.tasks, case.cpus.len()),
+            true => demand_fits(&case.demanding(), case.cpus.len()),
             false => overload(std::slice::from_ref(ground)).is_none(),
         };
         if !fits || !case.tasks.iter().all(Sporadic::is_possible) {

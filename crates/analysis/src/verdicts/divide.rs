@@ -1,9 +1,9 @@
 //! A task set as tests are asked about it: in parts.
 
-use crate::policy::{is_by_priority, pfair};
+use crate::policy::{is_by_priority, is_fp, pfair};
 use shiftwork_model::{Affinity, CpuSet, PolicyTraits, Priority, Span, TaskId, TaskSet};
 
-use super::case::{Case, CaseTerms};
+use super::case::{Case, CaseTerms, Suspended};
 use super::ground::Ground;
 use crate::Sporadic;
 use crate::affinity::parts::parts_within;
@@ -16,6 +16,9 @@ pub(super) struct Divided<'a> {
     terms: CaseTerms,
     /// Of all tasks; `None` if they do not matter.
     priorities: Option<Vec<Priority>>,
+    /// Of all tasks: how much of the cost a job may be suspended; empty if that does not matter.
+    suspensions: &'a [Span],
+    is_fp: bool,
 }
 
 impl<'a> Divided<'a> {
@@ -42,6 +45,16 @@ impl<'a> Divided<'a> {
                 tick,
             },
             priorities: is_by_priority(policy).then(|| set.priorities()),
+            suspensions: &[],
+            is_fp: is_fp(policy),
+        }
+    }
+
+    /// The same, of tasks whose jobs are suspended for up to so much of their costs, by task; empty: none.
+    pub fn with_suspensions(self, suspensions: &'a [Span]) -> Self {
+        Self {
+            suspensions,
+            ..self
         }
     }
 
@@ -87,11 +100,31 @@ impl<'a> Divided<'a> {
             None => Priority::LEAST_URGENT,
         };
         let columns = (tasks.collect(), places.clone().map(priority).collect());
-        Case::new(
+        let suspensions = self.suspensions(places.clone());
+        let mut case = Case::new(
             places.map(TaskId::from_index).collect(),
             columns,
             cpus,
             self.terms,
-        )
+        );
+        case.suspensions = suspensions;
+        case
+    }
+
+    /// Those of these tasks, if there is a test that counts them; empty if not.
+    fn suspensions(&self, places: impl Iterator<Item = usize>) -> Vec<Suspended> {
+        let of = |place: usize| {
+            let suspended = self.suspensions.get(place).copied()?;
+            let cost = self.set.tasks[place].cost;
+            // The sum of both may have been cut off there.
+            let is_whole = self.is_fp && cost < Span::MAX;
+            is_whole.then(|| Suspended {
+                executes: cost.saturating_sub(suspended),
+                suspended,
+            })
+        };
+        let known: Option<Vec<Suspended>> = places.map(of).collect();
+        let known = known.filter(|known| known.iter().any(|of| !of.suspended.is_zero()));
+        known.unwrap_or_default()
     }
 }

@@ -114,13 +114,14 @@ impl Ground {
 /// Tasks that need more than the CPUs to which they are bound, if any.
 pub(super) fn overload(grounds: &[Ground]) -> Option<Witness> {
     grounds.iter().find_map(|ground| {
-        let mut tasks = ground.case.ids.iter().zip(&ground.case.tasks);
+        let demanding = ground.case.demanding();
+        let mut tasks = ground.case.ids.iter().zip(demanding.iter());
         let alone = tasks.find_map(|(&task, times)| {
             let needed = utilization(times).filter(|rate| rate.exceeds_one())?;
             Some(Witness::Alone { task, needed })
         });
         let crowd = || {
-            let groups: Groups = ground.case.groups(utilization)?;
+            let groups: Groups = ground.case.groups_of(&demanding, utilization)?;
             let (crowd, _) = groups.shortage(whole());
             crowd.map(|crowd| groups.witness(&crowd, whole()))
         };

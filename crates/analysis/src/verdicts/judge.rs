@@ -19,7 +19,7 @@ use crate::{Demand, Witness};
 
 /// As [`analyse`](super::analyse), of tasks that all arrive by time, with periods.
 pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    let mut analysis = analyse_at_once(set, candidates, steps);
+    let mut analysis = analyse_at_once((set, &[]), candidates, steps);
     if !waits(set) {
         return analysis;
     }
@@ -39,7 +39,10 @@ pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: 
     }
     let stand_ins: Vec<StandIns> = candidates
         .iter()
-        .map(|candidate| StandIns::of(set, &candidate.traits))
+        .map(|candidate| {
+            let bound = candidate.bound.as_deref().ok();
+            StandIns::of_bound(set, &candidate.traits, bound)
+        })
         .collect();
     for (place, own) in stand_ins.iter().enumerate() {
         // Policies with the same stand-ins are asked about together, at the first of them.
@@ -55,7 +58,7 @@ pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: 
             continue;
         };
         let asked: Vec<Candidate> = same.iter().map(|&at| candidates[at].clone()).collect();
-        let known = analyse_at_once(&others.set, &asked, steps);
+        let known = analyse_at_once((&others.set, &others.suspensions), &asked, steps);
         for (at, mut known) in same.into_iter().zip(known.policies) {
             waiting::count_from_arrivals(&mut known, &others.delays);
             let found = &mut analysis.policies[at];
@@ -75,10 +78,20 @@ pub(super) fn analyse_by_period(set: &TaskSet, candidates: &[Candidate], steps: 
     analysis
 }
 
-/// As [`analyse_by_period`], as if each job might run from its arrival on.
-fn analyse_at_once(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
-    let feasibility = feasibility(set);
-    let mut inquiry = Inquiry::new(set, steps);
+/// As [`analyse_by_period`], as if each job might run from its arrival on; where a test counts suspensions, it may be suspended
+/// for so much of its cost, by task (empty: none).
+fn analyse_at_once(
+    (set, suspensions): (&TaskSet, &[Span]),
+    candidates: &[Candidate],
+    steps: u64,
+) -> Analysis {
+    let mut feasibility = feasibility(set);
+    if !suspensions.is_empty() && feasibility.verdict == Feasible::No {
+        // Nor does it decide anything that the tasks would not fit if they computed meanwhile.
+        feasibility.verdict = Feasible::Unknown;
+        feasibility.witness = None;
+    }
+    let mut inquiry = Inquiry::new((set, suspensions), steps);
     let policies = candidates
         .iter()
         .map(|candidate| inquiry.policy(candidate, &feasibility))
@@ -102,19 +115,21 @@ pub(super) fn utilization(set: &TaskSet) -> Demand {
 type Question = (usize, u64, CpuSet, Vec<Subject>);
 
 /// One task in a question: with its times, its priority and its CPUs.
-type Subject = (TaskId, [Span; 3], Priority, CpuSet);
+type Subject = (TaskId, [Span; 4], Priority, CpuSet);
 
 /// A task set under examination.
 struct Inquiry<'a> {
     set: &'a TaskSet,
+    suspensions: &'a [Span],
     steps: u64,
     known: BTreeMap<Question, Shown>,
 }
 
 impl<'a> Inquiry<'a> {
-    const fn new(set: &'a TaskSet, steps: u64) -> Self {
+    const fn new((set, suspensions): (&'a TaskSet, &'a [Span]), steps: u64) -> Self {
         Self {
             set,
+            suspensions,
             steps,
             known: BTreeMap::new(),
         }
@@ -137,7 +152,7 @@ impl<'a> Inquiry<'a> {
 
     /// The same where the policy takes the tasks and binds them to these CPUs.
     fn bound(&mut self, bound: &[Affinity], feasibility: &Feasibility, found: &mut PolicyAnalysis) {
-        let divided = Divided::new(self.set, &found.traits);
+        let divided = Divided::new(self.set, &found.traits).with_suspensions(self.suspensions);
         let mut grounds = divided.grounds(bound, self.steps);
         let mut whole = divided.whole(self.steps);
         let overload = overload(&grounds);
@@ -238,7 +253,9 @@ impl<'a> Inquiry<'a> {
 fn subjects(case: &Case) -> Vec<Subject> {
     let subject = |place: usize| {
         let task = &case.tasks[place];
-        let times = [task.cost, task.period, task.deadline];
+        let suspension = case.suspensions.get(place);
+        let suspension = suspension.map_or(Span::ZERO, |of| of.suspended);
+        let times = [task.cost, task.period, task.deadline, suspension];
         (
             case.ids[place],
             times,

@@ -9,6 +9,7 @@ mod acceptance;
 mod definition;
 mod published;
 mod schedules;
+mod verdicts;
 
 use definition::Variant;
 use schedules::longest_responses;
