@@ -40,6 +40,7 @@ use crate::policy::{
     is_edf, is_fp, is_np_edf, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
 };
 use crate::stand_ins::{StandIns, has_jitter};
+use crate::suspensions::suspends;
 use crate::{Steps, Witness};
 
 /// Under what tasks are admitted.
@@ -299,7 +300,8 @@ impl fmt::Display for Decision {
 /// affinities.
 ///
 /// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
-/// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised. Where tasks
+/// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised; but to tasks that
+/// suspend themselves what a test under fixed priorities shows that counts suspensions, if nothing changes with time. Where tasks
 /// have arrival curves, sporadic ones that are the shortest distance apart stand for them, unless a test for one CPU takes the
 /// curves. Where tasks trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
@@ -316,7 +318,30 @@ fn admit_by_period(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision 
         StandIns::Same => decision,
         _ if set.first_triggered().is_some() => triggered::promise(set, decision, bound, terms),
         _ if !decision.fits => decision,
-        stand_ins => admit_waiting(set, decision, &stand_ins, bound, terms),
+        stand_ins => {
+            let known = admit_waiting(set, decision, &stand_ins, bound, terms);
+            admit_suspended(set, known, bound, terms)
+        }
+    }
+}
+
+/// What is promised to tasks that suspend themselves where nothing changes: what is known if they compute meanwhile, or what a
+/// test shows that counts suspensions.
+fn admit_suspended(set: &TaskSet, known: Decision, bound: &[Affinity], terms: Terms) -> Decision {
+    let is_counted = is_fp(&terms.policy) && suspends(set) && set.first_locking().is_none();
+    let may_change = terms.deadlines != DeadlineTests::All;
+    if !is_counted || may_change || known.guarantee == Guarantee::Hard {
+        return known;
+    }
+    match triggered::shown(set, bound, terms, "suspensions within jobs") {
+        Some((guarantee, reason)) if guarantee > known.guarantee => Decision {
+            guarantee,
+            reason,
+            witness: None,
+            tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
+            fits: true,
+        },
+        _ => known,
     }
 }
 

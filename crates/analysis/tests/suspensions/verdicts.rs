@@ -1,9 +1,12 @@
-//! What verdicts make of it.
+//! What verdicts and admission make of it.
 
+use shiftwork_analysis::admission::{Guarantee, Terms, admit};
 use shiftwork_analysis::verdicts::{
     Answer, Candidate, Criterion, Found, PolicyAnalysis, Question, analyse, decide,
 };
-use shiftwork_model::{Affinity, CpuSet, Phase, Priority, Span, Task, TaskSet, Work};
+use shiftwork_model::{
+    Action, Affinity, Change, CpuSet, Instant, Phase, Priority, Span, Task, TaskId, TaskSet, Work,
+};
 use shiftwork_policy::registry;
 
 const STEPS: u64 = 100_000;
@@ -168,4 +171,26 @@ fn jitter_of_tasks_that_suspend_themselves_is_counted() {
     assert_eq!(responses(&found), [Some(6), Some(13), Some(34)]);
     set.tasks[2].jitter = Span::from_ns(27);
     assert_eq!(analysis(&set, "p-fp").hard.answer, Answer::Unknown);
+}
+
+#[test]
+fn admission_counts_suspensions_where_nothing_changes() {
+    let mut set = TaskSet::new("", 1, on_one_cpu(CpuSet::first(1)));
+    let entry = registry::find("p-fp").unwrap();
+    let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+    let decide = |set: &TaskSet| admit(set, &bound, Terms::of(&entry.traits, set).unwrap());
+    let decision = decide(&set);
+    assert_eq!(decision.guarantee, Guarantee::Hard, "{decision}");
+    let expected = "all deadlines are met by fp-rta, which counts suspensions within jobs";
+    assert_eq!(decision.reason, expected);
+    set.actions.push(Action {
+        at: Instant::from_ns(100),
+        change: Change::SetAttributes {
+            task: TaskId::from_index(2),
+            cost: None,
+            period: Some(Span::from_ns(50)),
+            deadline: None,
+        },
+    });
+    assert_eq!(decide(&set).guarantee, Guarantee::None);
 }
