@@ -52,6 +52,7 @@ pub(crate) fn random(stream: &mut RandomStream) -> TaskSet {
         10 => [Protocol::Spin; 2],
         9 => [Protocol::NonPreemptive; 2],
         8 => [Protocol::Migratory, Protocol::Migratory],
+        7 => [Protocol::Omlp; 2],
         0 => [Protocol::None, Protocol::Inheritance],
         1 | 2 => [Protocol::Ceiling, Protocol::Inheritance],
         3..=5 => [Protocol::Ceiling; 2],
