@@ -83,8 +83,7 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
             sum_or_longest(set, &sections.collect::<Vec<_>>())
         });
         let spins = locked(task).map(|resource| spin(task, resource));
-        let spins = spins.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX));
-        (on.max().unwrap_or_default() + spins).min(Span::MAX)
+        sum(spins.chain(on.max()))
     });
     Some(blocked.collect())
 }
@@ -117,7 +116,7 @@ impl Sections {
         let own = task.only_cpu().map(CpuId::index);
         let cpus = self.0[resource.index()].iter().enumerate();
         let others = cpus.filter(|(cpu, _)| Some(*cpu) != own);
-        others.fold(Span::ZERO, |sum, (_, &span)| (sum + span).min(Span::MAX))
+        sum(others.map(|(_, &span)| span))
     }
 }
 
@@ -158,8 +157,14 @@ fn sum_or_longest(set: &TaskSet, tasks: &[Vec<&Holding>]) -> Span {
     let sections = tasks.iter().map(|holdings| longest(holdings));
     match tasks.iter().flatten().all(has_ceiling) {
         true => sections.max().unwrap_or_default(),
-        false => sections.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX)),
+        false => sum(sections),
     }
+}
+
+/// The sum of spans, at most [`Span::MAX`].
+fn sum(spans: impl IntoIterator<Item = Span>) -> Span {
+    let spans = spans.into_iter();
+    spans.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX))
 }
 
 /// By resource, whether it matters: several tasks use it, or one that is then not preempted. `None` if nothing is known of

@@ -30,13 +30,9 @@ pub(super) fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision
         false => triggered::shown(set, bound, terms, "the distances of arrivals"),
     };
     match shown {
-        Some((guarantee, reason)) if guarantee > known.guarantee => Decision {
-            guarantee,
-            reason,
-            witness: None,
-            tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
-            fits: true,
-        },
+        Some((guarantee, reason)) if guarantee > known.guarantee => {
+            Decision::same_for_all(set, guarantee, reason)
+        }
         _ if known.guarantee != Guarantee::None => with_condition(known),
         _ => {
             let in_the_long_run = in_the_long_run();

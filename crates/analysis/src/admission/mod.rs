@@ -264,6 +264,17 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// That is shown of each task of a set whose demand fits.
+    fn same_for_all(set: &TaskSet, guarantee: Guarantee, reason: String) -> Self {
+        Self {
+            guarantee,
+            reason,
+            witness: None,
+            tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
+            fits: true,
+        }
+    }
+
     /// A refusal for this reason, which is not one of demand.
     pub const fn refused(reason: String) -> Self {
         Self {
@@ -334,13 +345,9 @@ fn admit_suspended(set: &TaskSet, known: Decision, bound: &[Affinity], terms: Te
         return known;
     }
     match triggered::shown(set, bound, terms, "suspensions within jobs") {
-        Some((guarantee, reason)) if guarantee > known.guarantee => Decision {
-            guarantee,
-            reason,
-            witness: None,
-            tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
-            fits: true,
-        },
+        Some((guarantee, reason)) if guarantee > known.guarantee => {
+            Decision::same_for_all(set, guarantee, reason)
+        }
         _ => known,
     }
 }

@@ -38,13 +38,7 @@ pub(super) fn promise(
         };
         (Guarantee::None, format!("{NOTHING}: {why}"))
     });
-    Decision {
-        guarantee,
-        reason,
-        witness: None,
-        tasks: set.iter().map(|(task, _)| (task, guarantee)).collect(),
-        fits: true,
-    }
+    Decision::same_for_all(set, guarantee, reason)
 }
 
 /// What tests show of the tasks with the supply that is left, if nothing changes, and why; it counts this.

@@ -4,7 +4,7 @@
 
 use shiftwork_model::{CpuId, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
-use super::{Holding, holdings, locked, matters};
+use super::{Holding, holdings, locked, matters, sum};
 
 /// The longest sections of a task.
 #[derive(Clone, Copy, Default)]
@@ -112,9 +112,4 @@ fn longest(set: &TaskSet, task: &Task, boosting: &[bool]) -> Option<Longest> {
 fn cpus_of_users(set: &TaskSet, mutex: ResourceId) -> impl Iterator<Item = CpuId> {
     let users = set.tasks.iter().filter(move |task| task.locks_one(mutex));
     users.filter_map(Task::only_cpu)
-}
-
-fn sum(spans: impl IntoIterator<Item = Span>) -> Span {
-    let spans = spans.into_iter();
-    spans.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX))
 }

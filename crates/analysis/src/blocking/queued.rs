@@ -5,7 +5,7 @@
 
 use shiftwork_model::{Invariant, PolicyTraits, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
-use super::{Holding, holdings, locked, matters};
+use super::{Holding, holdings, locked, matters, sum};
 
 /// For how long a job of each task may wait for mutexes while no more urgent jobs keep it from the CPUs.
 ///
@@ -39,7 +39,7 @@ pub(super) fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>
         let mut others: Vec<Span> = others.filter_map(|(other, _)| longest(other, id)).collect();
         others.sort_unstable_by(|a, b| b.cmp(a));
         let cpus = of.affinity.cpus().len();
-        // Where all find a place there is no one outside of the queue.
+        // If there is a place for each of them, none is outside of the queue.
         let outside = if others.len() < cpus { 0 } else { cpus };
         let ahead = others.iter().take(outside);
         sum(ahead.chain(others.iter().take(cpus - 1)).copied())
@@ -49,8 +49,4 @@ pub(super) fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>
         sum(requests.map(|resource| wait(id, task, resource)))
     };
     Some(set.iter().map(waits).collect())
-}
-
-fn sum(spans: impl Iterator<Item = Span>) -> Span {
-    spans.fold(Span::ZERO, |sum, span| (sum + span).min(Span::MAX))
 }
