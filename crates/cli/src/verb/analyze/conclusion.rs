@@ -207,7 +207,7 @@ pub fn remedies(set: &TaskSet, findings: &Findings) -> Vec<String> {
         let meaning = meaning(findings.criterion);
         return vec![format!(
             "no policy, affinities{}, priorities or lower costs were found with which {meaning}",
-            bracketed_reserve(set)
+            kept_free(set).map_or_else(String::new, |kept| format!(" ({kept})"))
         )];
     }
     let mut lines = substitutes(remedies, would);
@@ -289,22 +289,15 @@ fn affinities(set: &TaskSet, proposal: &Proposal) -> String {
     }
 }
 
-/// What a proposal of affinities leaves to ordinary work; nothing if that is nothing.
+/// What a proposal of affinities leaves to ordinary work, at the end of a sentence; nothing if that is nothing.
 pub fn beside_reserve(set: &TaskSet) -> String {
-    let reserve = set.scheduler.reserve;
-    match reserve.billionths() {
-        0 => String::new(),
-        _ => format!(", with the reserve of {reserve} of each CPU kept free"),
-    }
+    kept_free(set).map_or_else(String::new, |kept| format!(", {kept}"))
 }
 
-/// That affinities are searched for beside the reserve.
-fn bracketed_reserve(set: &TaskSet) -> String {
-    let text = beside_reserve(set);
-    match text.strip_prefix(", ") {
-        Some(text) => format!(" ({text})"),
-        None => text,
-    }
+fn kept_free(set: &TaskSet) -> Option<String> {
+    let reserve = set.scheduler.reserve;
+    let is_any = reserve.billionths() > 0;
+    is_any.then(|| format!("with the reserve of {reserve} of each CPU kept free"))
 }
 
 /// What a criterion asks.
