@@ -87,8 +87,8 @@ fn locked(mutex: &InheritingMutex, what: impl FnOnce()) {
 struct Sections {
     /// The outer one: it is what the urgent thread waits for.
     mutex: InheritingMutex,
-    /// How much processor time all sections have used until now. In the emulator it passes on one CPU while it executes another, so a
-    /// section may take longer than it computes; what counts is that nothing else runs meanwhile.
+    /// How much processor time all sections have used until now. In the emulator time passes on a CPU while another one is
+    /// executed, so a section may take longer than its instructions; what counts is that nothing else runs meanwhile.
     used_ns: AtomicU64,
 }
 
@@ -269,7 +269,7 @@ pub fn reservations_serve_the_holder_of_a_lock() -> Result<(), String> {
     stage.end()
 }
 
-/// The numbers of its tasks are this one and the next.
+/// Its tasks have numbers from this one on.
 fn longest_waits(
     stage: &mut Stage,
     task: usize,
