@@ -5,7 +5,7 @@ mod archive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -124,39 +124,40 @@ impl<W: Write> Initramfs<W> {
         self.entry(&guest, Kind::of_root(LINK | 0o777), target.as_bytes())
     }
 
-    /// Adds a file of the host, or a folder with everything in it, and the shared libraries that the
-    /// programs among them need.
+    /// Adds a file of the host, with the shared libraries that it needs if it is a program, or a folder with everything
+    /// in it: programs in there bring what they need.
     ///
     /// # Errors
     /// Something cannot be read; the message names it.
     pub fn add(&mut self, host: &Path, guest: &str) -> io::Result<()> {
-        let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", host.display()));
+        self.add_alone(host, guest)?;
+        let needed = match fs::metadata(host).is_ok_and(|status| status.is_file()) {
+            true => libraries(host).map_err(|error| about(host, &error))?,
+            false => Vec::new(),
+        };
+        needed
+            .iter()
+            .try_for_each(|library| self.add_alone(library, &library.to_string_lossy()))
+    }
+
+    fn add_alone(&mut self, host: &Path, guest: &str) -> io::Result<()> {
+        let named = |error: io::Error| about(host, &error);
         let status = fs::metadata(host).map_err(named)?;
-        if status.is_dir() {
-            self.add_folder(guest)?;
-            let mut inside: Vec<PathBuf> = fs::read_dir(host)
-                .map_err(named)?
-                .map(|entry| entry.map(|entry| entry.path()))
-                .collect::<io::Result<_>>()
-                .map_err(named)?;
-            inside.sort();
-            for path in inside {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                self.add(&path, &format!("{guest}/{name}"))?;
-            }
-            return Ok(());
+        if !status.is_dir() {
+            let contents = fs::read(host).map_err(named)?;
+            return self.add_bytes(guest, status.permissions().mode(), &contents);
         }
-        let contents = fs::read(host).map_err(named)?;
-        self.add_bytes(guest, status.permissions().mode(), &contents)?;
-        if contents.starts_with(b"\x7fELF") {
-            for library in libraries(host).map_err(named)? {
-                let place = library.to_string_lossy().into_owned();
-                let contents = fs::read(&library).map_err(named)?;
-                self.add_bytes(&place, 0o755, &contents)?;
-            }
-        }
-        Ok(())
+        self.add_folder(guest)?;
+        let mut inside: Vec<PathBuf> = fs::read_dir(host)
+            .map_err(named)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<io::Result<_>>()
+            .map_err(named)?;
+        inside.sort();
+        inside.iter().try_for_each(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            self.add_alone(path, &format!("{guest}/{name}"))
+        })
     }
 
     /// Ends the archive.
@@ -258,9 +259,19 @@ fn within_root(path: &str) -> String {
     names.join("/")
 }
 
+/// An error with the path that it is about.
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// The loader and the shared libraries of a program, as the host would load them; none for a static
-/// one.
+/// one, and for a file that is no program.
 fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut first = [0; 4];
+    let read = fs::File::open(program)?.read(&mut first)?;
+    if first[..read] != *b"\x7fELF" {
+        return Ok(Vec::new());
+    }
     let output = Command::new("ldd").arg(program).env("LC_ALL", "C").output();
     let output = output.map_err(|error| io::Error::other(format!("ldd cannot be run: {error}")))?;
     parse_libraries(&String::from_utf8_lossy(&output.stdout)).map_err(io::Error::other)

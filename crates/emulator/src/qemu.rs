@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::cache::{Cache, Locked};
-use crate::debian::{Apt, SUITES};
+use crate::cache::Cache;
+use crate::debian::{LIBRARIES, LOADER, from_first_suite};
 use crate::{Boot, Kernel, KernelChoice, Unavailable};
 
 /// Where everything is once it is fetched.
@@ -19,8 +19,6 @@ const NO_KVM: &str = "no-kvm";
 /// The package, and within it the program.
 const PACKAGE: &str = "qemu-system-x86";
 const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
-const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 /// Firmware: QEMU's own and the BIOS.
 const FIRMWARE: [&str; 3] = ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"];
 
@@ -109,7 +107,10 @@ impl Emulator {
         if !root.join(PROGRAM).exists() {
             let locked = cache.lock()?;
             if !root.join(PROGRAM).exists() {
-                fetch(&locked)?;
+                from_first_suite(&locked, |apt| {
+                    let packages = apt.closure(&[PACKAGE])?;
+                    locked.install(FOLDER, |folder| apt.unpack(&packages, folder))
+                })?;
             }
         }
         Ok(Self { cache, root })
@@ -154,7 +155,7 @@ impl Emulator {
 
     /// Starts a machine without a kernel and ends it at once.
     fn make_machine(&self, accel: Accel) -> std::io::Result<()> {
-        let mut command = self.program();
+        let mut command = self.qemu();
         command
             .args(accel.arguments())
             .args(["-S", "-monitor", "stdio"])
@@ -181,7 +182,7 @@ impl Emulator {
         initramfs: &Path,
         console: &Path,
     ) -> Command {
-        let mut command = self.program();
+        let mut command = self.qemu();
         command.args(accel.arguments());
         if accel == Accel::Icount {
             command.args(["-seed", &boot.seed.to_string()]);
@@ -219,7 +220,7 @@ impl Emulator {
 
     /// QEMU with what every machine has. It runs on its own libraries, down to the C library: whatever
     /// distribution this is, it is the same program.
-    fn program(&self) -> Command {
+    fn qemu(&self) -> Command {
         let mut command = Command::new(self.root.join(LOADER));
         command.arg("--library-path").arg(self.root.join(LIBRARIES));
         command.arg(self.root.join(PROGRAM));
@@ -269,21 +270,6 @@ fn this_boot() -> String {
 /// QEMU's option parser takes a comma for the next option, a doubled one for itself.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
-}
-
-fn fetch(locked: &Locked<'_>) -> Result<(), Unavailable> {
-    let mut obstacle = None;
-    for suite in SUITES.iter().filter(|suite| suite.qemu) {
-        let fetched = Apt::open(locked, suite).and_then(|apt| {
-            let packages = apt.closure(&[PACKAGE])?;
-            locked.install(FOLDER, |folder| apt.unpack(&packages, folder))
-        });
-        match fetched {
-            Ok(_) => return Ok(()),
-            Err(error) => obstacle = obstacle.or(Some(error)),
-        }
-    }
-    Err(obstacle.unwrap_or_else(|| Unavailable::new("no suite has QEMU", "add one to the table")))
 }
 
 #[cfg(test)]

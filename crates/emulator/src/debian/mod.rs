@@ -3,11 +3,14 @@
 
 mod apt;
 mod mirror;
+mod programs;
 mod system;
 mod unpacked;
 
 pub use apt::Apt;
 pub use mirror::{MIRROR_VARIABLE, find as find_mirror};
+pub(crate) use programs::from_first_suite;
+pub use programs::{LIBRARIES, LOADER, Program};
 pub use system::System;
 pub(crate) use unpacked::add_unpacked;
 
@@ -16,9 +19,9 @@ pub(crate) use unpacked::add_unpacked;
 pub struct Suite {
     /// Its name in the archive.
     pub name: &'static str,
-    /// Whether QEMU is taken from here: 10.0 or newer. (7.2 oopsed in one boot of seven, and hung when
+    /// Whether QEMU and other programs are taken from here. QEMU has to be 10.0 or newer. (7.2 oopsed in one boot of seven, and hung when
     /// counting instructions with several CPUs.)
-    pub qemu: bool,
+    pub programs: bool,
     /// Whether kernels with `sched_ext` may be found here; others are only looked for by name.
     pub kernels: bool,
     /// Whether a whole system may be put together from here. Every file of its packages has to be below
@@ -33,37 +36,37 @@ pub struct Suite {
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "forky",
-        qemu: false,
+        programs: false,
         kernels: true,
         system: true,
     },
     Suite {
         name: "sid",
-        qemu: false,
+        programs: false,
         kernels: true,
         system: false,
     },
     Suite {
         name: "trixie-backports",
-        qemu: false,
+        programs: false,
         kernels: true,
         system: false,
     },
     Suite {
         name: "trixie",
-        qemu: true,
+        programs: true,
         kernels: false,
         system: true,
     },
     Suite {
         name: "bookworm-backports",
-        qemu: true,
+        programs: true,
         kernels: false,
         system: false,
     },
     Suite {
         name: "bookworm",
-        qemu: false,
+        programs: false,
         kernels: false,
         system: false,
     },
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_things_are_in_the_table() {
-        assert!(SUITES.iter().any(|suite| suite.qemu));
+        assert!(SUITES.iter().any(|suite| suite.programs));
         assert!(SUITES.iter().any(|suite| suite.kernels));
     }
 }
