@@ -367,6 +367,14 @@ fn servers_have_the_parameters_that_rt_app_gives_them() {
             vec!["dl-period 10us; it is released every 50us, which is kept".to_string()]
         )
     );
+    // Linux lets none begin between its first deadline and its second period.
+    for (delay, is_late) in [(39, false), (40, true), (49, true), (50, false)] {
+        let keys = format!(
+            r#""delay": {delay}, "dl-runtime": 10, "dl-period": 50, "dl-deadline": 40, "run": 8, {timer}"#
+        );
+        let said = dl(&keys).1;
+        assert_eq!(!said.is_empty(), is_late, "{delay}: {said:?}");
+    }
     // A thread that never waits takes its budget whenever there is one.
     assert_eq!(
         dl(r#""dl-runtime": 10, "dl-period": 50, "run": 1000"#),

@@ -178,6 +178,7 @@ impl<'a> Numbers<'a> {
                 draft.task.arrival = arrival.clone();
                 draft.task.offset = *offset + thread.delay;
                 self.set_cost(&mut draft.task, thread, jobs, &mut lost);
+                lost.extend(late_start(thread));
                 draft
             }
         };
@@ -264,4 +265,19 @@ impl<'a> Numbers<'a> {
             }
         }
     }
+}
+
+/// What is lost of a delay after which Linux does not let a SCHED_DEADLINE thread begin: its first period has begun when the
+/// thread started, so that its deadline is over.
+///
+/// # Source
+/// `dl_check_constrained_dl()` of Linux, `kernel/sched/deadline.c`.
+fn late_start(thread: &Thread<'_>) -> Option<String> {
+    let (server, delay) = (thread.server?, thread.delay);
+    (server.deadline <= delay && delay < server.period).then(|| {
+        format!(
+            "`delay` {delay} ends after its first deadline, and Linux lets it begin with its second period, after {}",
+            server.period
+        )
+    })
 }
