@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{
     agreement, apply, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator,
-    faults, guides, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads, package,
-    policies, privileges, programs, record, service, soak, standing, storms, tang, triggers,
-    verifier,
+    faults, ftrace, guides, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads,
+    package, policies, privileges, programs, record, rt_app, service, soak, standing, storms, tang,
+    triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -31,6 +31,8 @@ pub enum Group {
     /// The same in a boot of its own: kernels go on counting SCHED_DEADLINE threads that are gone, and then refuse
     /// another limit.
     Clusters,
+    /// As `Latency`, where rt-app is at [`rt_app::PLACE`].
+    RtApp,
     /// A fresh Debian system with systemd, which has the package at [`package::PACKAGE`], and no command of ours
     /// but what is installed from there.
     Debian,
@@ -218,6 +220,9 @@ tests! {
     Clusters {
         deadline::sched_deadline_in_clusters_switches_as_its_model within 120,
     }
+    RtApp {
+        rt_app::threads_of_rt_app_do_what_their_task_set_does within 120,
+    }
     Debian {
         package::package_installs_and_leaves_nothing_in_a_fresh_debian within 400,
     }
@@ -226,7 +231,7 @@ tests! {
     }
     Host {
         deadline::random_sets_leave_sched_deadline_nothing_open,
-        deadline::ftrace::trace_of_switches_is_read,
+        ftrace::trace_of_switches_is_read,
         soak::selection::definition_selects_known_sets,
         soak::tests::plan_of_a_seed_is_always_the_same,
         soak::tests::parts_of_a_plan_can_be_left_out,

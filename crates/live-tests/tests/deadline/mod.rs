@@ -8,7 +8,6 @@
 //! Random task sets are taken only where nothing is left open, so that all of their switches count.
 
 mod cpusets;
-pub mod ftrace;
 pub mod schedule;
 mod sets;
 mod stage;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{Record, RecordKind};
 
-use super::ftrace::Switch;
+use crate::ftrace::Switch;
 
 /// For each CPU what it runs from each instant on, ascending; tasks by index. Times are nanoseconds from
 /// the common start of all tasks.

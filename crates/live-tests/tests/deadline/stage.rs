@@ -11,9 +11,9 @@ use rustix::time::ClockId;
 use shiftwork_model::{Arrival, CpuSet, Instant, Phase, Task, TaskSet, Work};
 
 use super::cpusets::enter_upper;
-use super::ftrace;
 use super::schedule::Schedule;
 use super::work::{bind, burn, enter, now_ns, sleep_until};
+use crate::ftrace;
 
 /// The share of each CPU, in millionths, that the kernel admits.
 const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
@@ -76,7 +76,7 @@ pub fn perform(set: &TaskSet, first: usize, end: Instant) -> Result<Schedule, St
         tasks.insert(thread, id.index());
         thread::sleep(PAUSE);
     }
-    ftrace::begin()?;
+    ftrace::begin(ftrace::ONLY_DEADLINE)?;
     let longest = set.tasks.iter().map(|task| task.period.as_ns()).max();
     let origin_ns = now_ns(ClockId::Monotonic) + longest.unwrap_or(0) + AFTERWARDS_NS;
     for (begin, _) in &threads {
@@ -86,7 +86,7 @@ pub fn perform(set: &TaskSet, first: usize, end: Instant) -> Result<Schedule, St
     for (_, thread) in threads {
         thread.join().map_err(|_| "a thread failed")?;
     }
-    let switches = ftrace::end()?;
+    let switches = ftrace::read(&ftrace::stop()?)?;
     let place = (first, set.platform.cpus);
     let span = (origin_ns, end.as_ns());
     Ok(Schedule::of_trace(&switches, &tasks, place, span))

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use shiftwork_emulator::KernelChoice;
+use shiftwork_emulator::debian::Program;
 
 use crate::catalogue::Group;
+use crate::rt_app::{PLACE, RT_APP};
 
 /// For how long each CPU is executed elsewhere: a timer is late by the turns of all other CPUs at most, which is less than what
 /// the comparison with the simulation grants.
@@ -26,6 +28,8 @@ pub struct Machine {
     pub groups: &'static [Group],
     /// Whether it is a Debian system rather than the tests alone.
     pub is_debian: bool,
+    /// A program of Debian that it has, and where.
+    pub program: Option<(Program, &'static str)>,
     pub only_long: bool,
 }
 
@@ -36,6 +40,7 @@ const USUAL: Machine = Machine {
     kernel: || KernelChoice::Newest,
     groups: &[],
     is_debian: false,
+    program: None,
     only_long: false,
 };
 
@@ -65,6 +70,11 @@ pub const MACHINES: &[Machine] = &[
     },
     Machine {
         groups: &[Group::Clusters],
+        ..USUAL
+    },
+    Machine {
+        groups: &[Group::RtApp],
+        program: Some((RT_APP, PLACE)),
         ..USUAL
     },
     Machine {

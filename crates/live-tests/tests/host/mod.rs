@@ -245,6 +245,12 @@ fn boot(emulator: &Emulator, machine: &Machine, tests: &[Named]) -> Result<Boot,
             guest: COMMAND.to_owned(),
         },
     }];
+    if let Some((program, guest)) = &machine.program {
+        boot.files.push(CarriedFile {
+            host: emulator.program(program).map_err(BootError::Unavailable)?,
+            guest: (*guest).to_owned(),
+        });
+    }
     if machine.is_debian {
         boot.base = Base::System(emulator.system()?);
     }

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use shiftwork_observe::{Line, TraceEvent, TraceLine, parse};
+use shiftwork_observe::{Line, SwitchedOut, TraceEvent, TraceLine, parse};
 
 /// Where the kernel keeps its trace.
 const ROOT: &str = "/sys/kernel/tracing";
 /// Room for each CPU: about 100 bytes an event.
 const BUFFER_KIB: &str = "4096";
-/// The kernel shows `SCHED_DEADLINE` as this priority; no other class has a negative one.
-const ONLY_DEADLINE: &str = "prev_prio < 0 || next_prio < 0";
+/// Chooses switches from and to `SCHED_DEADLINE` threads: the kernel shows a negative priority of them alone.
+pub const ONLY_DEADLINE: &str = "prev_prio < 0 || next_prio < 0";
 
 /// A CPU changed to another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,34 +20,35 @@ pub struct Switch {
     pub cpu: usize,
     /// The thread that ran.
     pub from: u32,
+    /// Why it does not run any more.
+    pub out: SwitchedOut,
     /// The thread that runs.
     pub to: u32,
 }
 
-/// Begins to trace switches from and to `SCHED_DEADLINE` threads. What was traced before is gone.
+/// Begins to trace switches that this filter of the kernel chooses. What was traced before is gone.
 ///
 /// # Errors
 /// If the kernel cannot.
-pub fn begin() -> Result<(), String> {
+pub fn begin(filter: &str) -> Result<(), String> {
     write("tracing_on", "0")?;
     write("trace_clock", "mono")?;
     write("buffer_size_kb", BUFFER_KIB)?;
-    write("events/sched/sched_switch/filter", ONLY_DEADLINE)?;
+    write("events/sched/sched_switch/filter", filter)?;
     write("events/sched/sched_switch/enable", "1")?;
     write("trace", "")?;
     write("tracing_on", "1")
 }
 
-/// Ends it and reads all switches since [`begin`], by time.
+/// Ends it and returns the kernel's text, for [`read`].
 ///
 /// # Errors
-/// If the trace cannot be read, or something of it was lost.
-pub fn end() -> Result<Vec<Switch>, String> {
+/// If the trace cannot be read.
+pub fn stop() -> Result<String, String> {
     write("tracing_on", "0")?;
     write("events/sched/sched_switch/enable", "0")?;
     let path = format!("{ROOT}/trace");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    read(&text)
+    fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
 }
 
 fn write(file: &str, text: &str) -> Result<(), String> {
@@ -74,12 +75,13 @@ pub fn read(text: &str) -> Result<Vec<Switch>, String> {
             Line::Event(TraceLine {
                 at,
                 cpu,
-                event: TraceEvent::Switch { from, to, .. },
+                event: TraceEvent::Switch { from, out, to },
                 ..
             }) => switches.push(Switch {
                 at_ns: at.as_ns(),
                 cpu,
                 from,
+                out,
                 to,
             }),
             Line::Event(_) | Line::Other => {}
@@ -108,12 +110,14 @@ pub fn trace_of_switches_is_read() -> Result<(), String> {
             at_ns: 11_999_999_000,
             cpu: 2,
             from: 71,
+            out: SwitchedOut::Asleep,
             to: 6,
         },
         Switch {
             at_ns: 12_000_250_000,
             cpu: 2,
             from: 0,
+            out: SwitchedOut::Ready,
             to: 71,
         },
     ];
