@@ -127,13 +127,10 @@ fn shown(
     let decision = decide(
         set,
         &Question {
-            traits: contender.entry.traits,
-            bound,
             price: overheads.map(|overheads| (&structure, overheads)),
-            criterion,
-            steps,
             only: (!tests.is_empty()).then_some(&tests),
             tardiness: bounds && criterion == Criterion::Soft,
+            ..Question::new(contender.entry.traits, bound, criterion, steps)
         },
     );
     Reply {

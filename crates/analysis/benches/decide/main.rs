@@ -101,13 +101,8 @@ fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
         asked
             .map(|(set, bound)| {
                 let question = Question {
-                    traits: *traits,
-                    bound,
                     price: Some((&structure, &overheads)),
-                    criterion,
-                    steps: STEPS,
-                    only: None,
-                    tardiness: false,
+                    ..Question::new(*traits, bound, criterion, STEPS)
                 };
                 decide(set, &question).answer
             })

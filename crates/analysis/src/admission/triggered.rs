@@ -62,15 +62,7 @@ pub(super) fn shown(
     ]
     .into_iter()
     .find_map(|(criterion, guarantee)| {
-        let question = Question {
-            traits: terms.policy,
-            bound: &bound,
-            price: None,
-            criterion,
-            steps: Steps::ORDINARY,
-            only: None,
-            tardiness: false,
-        };
+        let question = Question::new(terms.policy, &bound, criterion, Steps::ORDINARY);
         let decision = decide(&slower, &question);
         let by = decision.by?;
         let promise = match guarantee {

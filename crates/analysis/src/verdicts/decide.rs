@@ -45,6 +45,26 @@ pub struct Question<'a> {
     pub tardiness: bool,
 }
 
+impl<'a> Question<'a> {
+    /// By all tests, for a scheduler that costs nothing, and without bounds on tardiness.
+    pub const fn new(
+        traits: PolicyTraits,
+        bound: &'a [Affinity],
+        criterion: Criterion,
+        steps: u64,
+    ) -> Self {
+        Self {
+            traits,
+            bound,
+            price: None,
+            criterion,
+            steps,
+            only: None,
+            tardiness: false,
+        }
+    }
+}
+
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {

@@ -130,15 +130,7 @@ pub(super) fn is_shown(
     let Ok(bound) = &candidate.bound else {
         return false;
     };
-    let question = Question {
-        traits: candidate.traits,
-        bound,
-        price: None,
-        criterion,
-        steps,
-        only: None,
-        tardiness: false,
-    };
+    let question = Question::new(candidate.traits, bound, criterion, steps);
     decide(set, &question).answer == Answer::Schedulable
 }
 

@@ -64,13 +64,8 @@ fn the_answer_is_that_of_asking_everything() {
                     let (all, _) = analyse_under(&set, &asked, STEPS);
                     let all = &all.policies[0];
                     let question = Question {
-                        traits: candidate.traits,
-                        bound: &bound,
                         price: price.as_ref().map(|it| &it.structure).zip(overheads),
-                        criterion,
-                        steps: STEPS,
-                        only: None,
-                        tardiness: false,
+                        ..Question::new(candidate.traits, &bound, criterion, STEPS)
                     };
                     let found = decide(&set, &question);
                     let judgement = all.judgement(criterion);
@@ -103,13 +98,8 @@ fn only_the_tests_that_are_named_are_asked() {
         let (all, _) = analyse_under(&set, &[(candidate.clone(), None)], STEPS);
         for (test, found) in &all.policies[0].hard.tests {
             let question = Question {
-                traits: candidate.traits,
-                bound: &bound,
-                price: None,
-                criterion: Criterion::Hard,
-                steps: STEPS,
                 only: Some(&[test]),
-                tardiness: false,
+                ..Question::new(candidate.traits, &bound, Criterion::Hard, STEPS)
             };
             let decision = decide(&set, &question);
             let context = format!("seed {seed}, {test}: {found:?}, {decision:?}");

@@ -53,13 +53,8 @@ fn analysis(set: &TaskSet, policy: &str) -> PolicyAnalysis {
     let found = analyse(set, &[candidate], STEPS).policies.remove(0);
     for criterion in [Criterion::Hard, Criterion::Soft] {
         let question = Question {
-            traits: entry.traits,
-            bound: &bound,
-            price: None,
-            criterion,
-            steps: STEPS,
-            only: None,
             tardiness: true,
+            ..Question::new(entry.traits, &bound, criterion, STEPS)
         };
         let decision = decide(set, &question);
         assert_eq!(

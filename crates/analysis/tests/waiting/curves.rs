@@ -131,13 +131,8 @@ fn check_curves(seed: u64, (entry, jitter): (&Entry, Wait), seen: &mut SeenByCur
     seen.refuted += u64::from(found.hard.answer == Answer::Unschedulable);
     for criterion in [Criterion::Hard, Criterion::Soft] {
         let question = Question {
-            traits: entry.traits,
-            bound: &bound,
-            price: None,
-            criterion,
-            steps: STEPS,
-            only: None,
             tardiness: true,
+            ..Question::new(entry.traits, &bound, criterion, STEPS)
         };
         let (judgement, decision) = (found.judgement(criterion), decide(&set, &question));
         if let Some(tardiness) = decision.tardiness {

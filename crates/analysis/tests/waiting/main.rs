@@ -269,13 +269,8 @@ fn check(seed: u64, (entry, wait): (&Entry, Wait), seen: &mut Seen) {
     }
     for criterion in [Criterion::Hard, Criterion::Soft] {
         let question = Question {
-            traits: entry.traits,
-            bound: &bound,
-            price: None,
-            criterion,
-            steps: STEPS,
-            only: None,
             tardiness: true,
+            ..Question::new(entry.traits, &bound, criterion, STEPS)
         };
         let judgement = found.judgement(criterion);
         let decision = decide(&set, &question);

@@ -121,17 +121,9 @@ fn an_order_that_is_found_is_shown_and_on_one_cpu_none_is_missed() {
         let (set, policy) = random(seed);
         let shown = |order: &[TaskId]| {
             let set = with_priorities(&set, order);
-            let own = set.tasks.iter().map(|task| task.affinity);
+            let bound: Vec<_> = set.tasks.iter().map(|task| task.affinity).collect();
             let traits = registry::find(policy).unwrap().traits;
-            let question = Question {
-                traits,
-                bound: &own.collect::<Vec<_>>(),
-                price: None,
-                criterion: Criterion::Hard,
-                steps: STEPS,
-                only: None,
-                tardiness: false,
-            };
+            let question = Question::new(traits, &bound, Criterion::Hard, STEPS);
             decide(&set, &question).answer == Answer::Schedulable
         };
         let mut of = |set: &TaskSet| {

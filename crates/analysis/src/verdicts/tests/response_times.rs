@@ -75,13 +75,14 @@ fn without_steps_for_exact_times_the_looser_bound_remains() {
 fn asked(set: &TaskSet, criterion: Criterion, only: Option<&[&str]>, tardiness: bool) -> Decision {
     let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
     let question = Question {
-        traits: registry::find("p-edf").unwrap().traits,
-        bound: &bound,
-        price: None,
-        criterion,
-        steps: STEPS,
         only,
         tardiness,
+        ..Question::new(
+            registry::find("p-edf").unwrap().traits,
+            &bound,
+            criterion,
+            STEPS,
+        )
     };
     decide(set, &question)
 }
