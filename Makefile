@@ -23,6 +23,7 @@
 #   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
 #   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
 #   make models      check the models of what crosses the core's lock, with spin; a minute
+#   make faults      put old faults back, one by one, and measure which tests and models find each (ONLY=NAME); an hour
 #   make fuzz-core   the core in C under sanitizers: reachable states, and random events for SECONDS=3600
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
@@ -40,7 +41,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
 .PHONY: setup build install uninstall c install-c deb wheel release reproducible supply demo test test-live test-long soak bench papers \
-  proofs models fuzz-core lint man site clean
+  proofs models faults fuzz-core lint man site clean
 
 setup:
 	@.ci/setup
@@ -124,6 +125,10 @@ proofs:
 models:
 	@.ci/setup --quiet models
 	@.ci/models $(TARGET)
+
+faults:
+	@.ci/setup --quiet models sanitizers
+	@ONLY=$(ONLY) METHODS=$(METHODS) .ci/faults $(TARGET)
 
 SECONDS ?= 3600
 
