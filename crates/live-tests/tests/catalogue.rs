@@ -183,6 +183,7 @@ tests! {
         programs::each_wait_of_a_program_ends_one_job,
         record::record_names_what_led_to_a_miss within 120,
         record::record_names_the_time_without_agent within 120,
+        standing::excess::regained_reservation_has_no_new_budget,
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,

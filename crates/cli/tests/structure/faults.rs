@@ -73,7 +73,8 @@ fn exists(method: &str) -> bool {
                     || catalogue.contains(&format!("::{name} within"))
             })
         }
-        "soak" | "sanitized" => what.parse::<u64>().is_ok(),
+        "soak" => what.split(' ').all(|number| number.parse::<u64>().is_ok()),
+        "sanitized" => what.parse::<u64>().is_ok(),
         "unit" => !what.is_empty(),
         _ => false,
     }

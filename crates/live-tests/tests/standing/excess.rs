@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use shiftwork_live::standing::Reservation;
-use shiftwork_model::{CpuSet, OnOverrun, Span};
+use shiftwork_model::{CpuSet, OnOverrun, Record, RecordKind, Span};
 
-use super::stage::{Stage, completes, is_spent, runs, wish, wish_of};
+use super::stage::{Stage, completes, is_demoted, is_spent, runs, task, wish, wish_of};
 use super::worker::{Doing, Worker};
 use crate::faults::{Actor, goes_on, processor_time};
 
@@ -67,6 +67,62 @@ pub fn overrun_is_ordinary_work_or_waits() -> Result<(), String> {
         stage.end()?;
     }
     Ok(())
+}
+
+/// A thread that asks for other CPUs again and again, and is admitted to them each time, has one budget in a period all the same.
+pub fn regained_reservation_has_no_new_budget() -> Result<(), String> {
+    const ROUNDS: usize = 10;
+    let mut stage = Stage::load()?;
+    let hogs = Worker::start(Doing::Hogs);
+    // A period that is longer than all rounds take.
+    let mut wanted = Reservation {
+        period: Span::from_ms(500),
+        deadline: Span::from_ms(500),
+        ..wish(&hogs, 0b0010)
+    };
+    stage.must_admit(0, &wanted)?;
+    let spent = stage.hear(0, 0, is_spent)?;
+    let begin = stage.mark()?;
+    for round in 0..ROUNDS {
+        wanted.cpus = CpuSet::from_bits([0b0100, 0b0010][round % 2]);
+        let mark = stage.mark()?;
+        let bound = stage.standing.bind(hogs.id, &wanted.cpus);
+        bound.map_err(|error| error.to_string())?;
+        stage.hear(mark, 0, is_demoted)?;
+        let mark = stage.mark()?;
+        let admitted = stage.standing.admit(task(0), &wanted);
+        if !matches!(admitted, Ok(true)) {
+            return Err(format!("round {round}: {admitted:?}"));
+        }
+        stage.hear(mark, 0, is_spent)?;
+    }
+    let records = stage.records_since(begin)?;
+    let ran = time_of_task(records);
+    let lasted = records.last().and_then(|last| last.at.since(spent.at));
+    println!("{ran} in {ROUNDS} rounds, which took {lasted:?}");
+    if lasted.is_none_or(|lasted| lasted >= wanted.period - wanted.cost) {
+        return Err(format!("the rounds took {lasted:?}, not within a period"));
+    }
+    if ran >= wanted.cost {
+        return Err(format!("it ran for {ran} beyond its budget"));
+    }
+    stage.end()
+}
+
+/// For how long the only task there is runs by these records.
+fn time_of_task(records: &[Record]) -> Span {
+    let (mut ran, mut since) = (Span::ZERO, None);
+    for record in records {
+        match record.kind {
+            RecordKind::Switched { to: Some(_), .. } => since = Some(record.at),
+            RecordKind::Switched { to: None, .. } => {
+                let stretch = since.take().and_then(|since| record.at.since(since));
+                ran += stretch.unwrap_or(Span::ZERO);
+            }
+            _ => {}
+        }
+    }
+    ran
 }
 
 /// How long it takes, by the guest's clock.
