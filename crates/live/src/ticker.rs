@@ -5,6 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
+};
+
 use crate::LiveError;
 use crate::sys::bpf::{Command, Loaded, TickNotifier};
 use crate::sys::thread::{Class, set_class};
@@ -36,6 +40,10 @@ impl Ticker {
                 // Without the class it is late more often, which affects only precision.
                 let _ = set_class(None, Class::Fifo(PRIORITY));
                 let Ok(waiter) = handle.waiter() else { return };
+                // Threads have capabilities of their own: what the creator of this one gives up later would stay here.
+                if keep_only_bpf().is_err() {
+                    return;
+                }
                 while !stop.load(Ordering::Acquire) {
                     // The answer is when the next call is due.
                     let mut words = [0];
@@ -52,6 +60,20 @@ impl Ticker {
             thread: Some(thread),
         })
     }
+}
+
+/// Drops all capabilities of the calling thread but the one to call loaded programs, for good.
+fn keep_only_bpf() -> rustix::io::Result<()> {
+    let has = capabilities(None)?;
+    set_no_new_privs(true)?;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: has.effective & CapabilitySet::BPF,
+            permitted: has.permitted & CapabilitySet::BPF,
+            inheritable: CapabilitySet::empty(),
+        },
+    )
 }
 
 impl Drop for Ticker {
