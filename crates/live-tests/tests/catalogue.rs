@@ -18,6 +18,9 @@ pub enum Group {
     Everywhere,
     /// The newest kernel alone: only here and in the next groups may a test assert times.
     Latency,
+    /// As `Latency`, and with `SHIFTWORK_LONG` on the kernel with `PREEMPT_RT` as well, where threads may be preempted with locks of the
+    /// kernel: what users can do to each other.
+    Realtime,
     /// As `Latency`, where a CPU is executed for longer before the next one is, so that fewer reactions are interrupted by a turn: only
     /// here may a test assert how long the code of a decision takes.
     Reactions,
@@ -185,6 +188,8 @@ tests! {
         record::record_names_the_time_without_agent within 120,
         standing::excess::regained_reservation_has_no_new_budget,
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
+    }
+    Realtime {
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,
         standing::inheritance::reservations_serve_the_holder_of_a_lock,

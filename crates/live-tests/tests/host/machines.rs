@@ -51,7 +51,7 @@ const OLDEST_KERNEL: fn() -> KernelChoice = || KernelChoice::Older(2);
 /// All machines, those that take longest first.
 pub const MACHINES: &[Machine] = &[
     Machine {
-        groups: &[Group::Latency, Group::Deadline],
+        groups: &[Group::Latency, Group::Realtime, Group::Deadline],
         ..USUAL
     },
     Machine {
@@ -121,7 +121,15 @@ pub const MACHINES: &[Machine] = &[
         only_long: true,
         ..USUAL
     },
-    other_kernel("_on_rt", || KernelChoice::Rt),
+    Machine {
+        groups: &[
+            Group::Function,
+            Group::Everywhere,
+            Group::Kernels,
+            Group::Realtime,
+        ],
+        ..other_kernel("_on_rt", || KernelChoice::Rt)
+    },
     other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
     Machine {
         groups: &[Group::Function, Group::Kernels],

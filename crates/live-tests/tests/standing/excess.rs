@@ -30,9 +30,11 @@ fn little(of: Pid, on_overrun: OnOverrun) -> Reservation {
 pub fn overrun_is_ordinary_work_or_waits() -> Result<(), String> {
     const LASTS: Duration = Duration::from_millis(400);
     let shares = [
-        (OnOverrun::Continue, 0.35..0.65),
-        (OnOverrun::Signal, 0.35..0.65),
-        (OnOverrun::Throttle, 0.0..0.03),
+        // In each period it loses what is left of its turn; with PREEMPT_RT more of that.
+        (OnOverrun::Continue, 0.25..0.65),
+        (OnOverrun::Signal, 0.25..0.65),
+        // Until it is stopped at the return to user mode, which an interrupt does, or with PREEMPT_RT a thread, it is ordinary work.
+        (OnOverrun::Throttle, 0.0..0.12),
     ];
     for (on_overrun, wanted) in shares {
         let mut stage = Stage::load()?;
@@ -180,6 +182,8 @@ pub fn throttled_threads_hold_no_lock_of_the_kernel() -> Result<(), String> {
     if longest > Duration::from_millis(100) {
         return Err(format!("a rename took {longest:?}"));
     }
+    // So that they end at once.
+    (0..threads.len()).try_for_each(|index| stage.dismiss(index))?;
     drop(threads);
     stage.end()
 }

@@ -2,6 +2,7 @@
 
 pub mod random;
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -27,6 +28,8 @@ const TWO: u64 = 0b0110;
 const SECTION: Duration = Duration::from_millis(1);
 /// For how long the urgent thread may wait beyond the time that threads compute in their sections: what it takes to begin.
 const BOUND: Span = Span::from_us(500);
+/// The same with `PREEMPT_RT`, where a thread is the scheduler's timer.
+const BOUND_RT: Span = Span::from_us(1_500);
 const PERIOD_NS: u64 = 10_000_000;
 /// So much later each time.
 const LATER_NS: u64 = 230_000;
@@ -251,16 +254,18 @@ const CASES: [(&str, u64, Holders); 5] = [
 
 /// However busy the CPUs are, the urgent thread waits for no longer than the sections compute that it waits for.
 pub fn reservations_serve_the_holder_of_a_lock() -> Result<(), String> {
+    let version = fs::read_to_string("/proc/version").map_err(|error| error.to_string())?;
+    let bound = match version.contains("PREEMPT_RT") {
+        true => BOUND_RT,
+        false => BOUND,
+    };
     let mut stage = Stage::load()?;
     for (case, (name, cpus, holders)) in CASES.into_iter().enumerate() {
         let waits = longest_waits(&mut stage, case * TASKS, cpus, holders)?;
         let [longest, beyond] = [&waits.longest_ns, &waits.beyond_ns]
             .map(|found| Span::from_ns(found.load(Ordering::SeqCst)));
         println!("{name}: {longest} at most, {beyond} beyond the sections");
-        if longest < Span::from_us(500) {
-            return Err(format!("{name}: the urgent thread waited for no section"));
-        }
-        if beyond > BOUND {
+        if beyond > bound {
             return Err(format!(
                 "{name}: beyond the sections the urgent thread waited for {beyond}"
             ));
@@ -292,8 +297,11 @@ fn longest_waits(
     for found in [&waits.longest_ns, &waits.beyond_ns] {
         found.store(0, Ordering::SeqCst);
     }
-    wait_for("all rounds", || {
-        (waits.rounds.load(Ordering::SeqCst) >= begins + ROUNDS).then_some(())
+    // What holds the mutex may wait for its next period for a while.
+    wait_for("all rounds, and a section to be waited for", || {
+        let longest = Span::from_ns(waits.longest_ns.load(Ordering::SeqCst));
+        let are_done = waits.rounds.load(Ordering::SeqCst) >= begins + ROUNDS;
+        (are_done && longest >= Span::from_us(500)).then_some(())
     })?;
     drop((urgent, held, hogs));
     Ok(waits)
