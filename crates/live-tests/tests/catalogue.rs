@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{
     agreement, apply, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator,
-    faults, ftrace, guides, hostile, init, kernel, kernels, latency, mutexes, outputs, overheads,
-    package, policies, privileges, programs, record, rt_app, service, soak, standing, storms, tang,
-    triggers, verifier,
+    faults, ftrace, guides, hostile, init, kernel, kernels, latency, members, mutexes, outputs,
+    overheads, package, policies, privileges, programs, record, rt_app, service, soak, standing,
+    storms, tang, triggers, verifier,
 };
 
 /// What a test needs, and so in which boots it takes part.
@@ -188,6 +188,7 @@ tests! {
         record::record_names_the_time_without_agent within 120,
         standing::excess::regained_reservation_has_no_new_budget,
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
+        members::members_cannot_harm_others within 7_200,
     }
     Realtime {
         standing::groups::control_groups_share_a_cpu_by_their_weights,

@@ -30,6 +30,7 @@ mod inside;
 mod kernel;
 mod kernels;
 mod latency;
+mod members;
 mod mutexes;
 mod outputs;
 mod overheads;

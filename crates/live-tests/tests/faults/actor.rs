@@ -46,6 +46,14 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("wanders", &[seed, cpus]) => wanders(seed, cpus),
         ("floods", &[seed, messages]) => crate::hostile::floods(seed, messages),
         ("crowds", &[clients]) => crate::hostile::crowds(clients),
+        ("member", []) => crate::members::orders::member(),
+        ("member-in-namespace", []) => crate::members::orders::member_in_namespace(),
+        ("executes-set-user-id", _) => {
+            crate::members::orders::executes_set_user_id(&words.join(" "))
+        }
+        ("victim", &[run_us, period_us]) => {
+            crate::members::victim::victim(run_us, period_us, &words[2]);
+        }
         ("holds", threads) => crate::standing::holder::hold(threads),
         ("fifo", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Fifo),
         ("deadline", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Deadline),

@@ -108,8 +108,12 @@ impl Daemon {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = self.command("exec");
         command.args(reservation.split(' ')).arg("--").arg(own);
-        let child = command.arg("--act").args(part.split(' ')).spawn();
-        let child = child.map_err(|error| error.to_string())?;
+        self.start_program(command.arg("--act").args(part.split(' ')))
+    }
+
+    /// Starts a program, which ends at the latest with the daemon. Returns its process ID.
+    pub fn start_program(&mut self, command: &mut Command) -> Result<u32, String> {
+        let child = command.spawn().map_err(|error| error.to_string())?;
         let id = child.id();
         self.programs.push(child);
         Ok(id)
