@@ -312,7 +312,7 @@ impl fmt::Display for Decision {
 ///
 /// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
 /// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised; but to tasks that
-/// suspend themselves what a test under fixed priorities shows that counts suspensions, if nothing changes with time. Where tasks
+/// suspend themselves what a test on one CPU shows that counts suspensions, if nothing changes with time. Where tasks
 /// have arrival curves, sporadic ones that are the shortest distance apart stand for them, unless a test for one CPU takes the
 /// curves. Where tasks trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
@@ -339,7 +339,8 @@ fn admit_by_period(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision 
 /// What is promised to tasks that suspend themselves where nothing changes: what is known if they compute meanwhile, or what a
 /// test shows that counts suspensions.
 fn admit_suspended(set: &TaskSet, known: Decision, bound: &[Affinity], terms: Terms) -> Decision {
-    let is_counted = is_fp(&terms.policy) && suspends(set) && set.first_locking().is_none();
+    let has_test = is_fp(&terms.policy) || is_edf(&terms.policy);
+    let is_counted = has_test && suspends(set) && set.first_locking().is_none();
     let may_change = terms.deadlines != DeadlineTests::All;
     if !is_counted || may_change || known.guarantee == Guarantee::Hard {
         return known;

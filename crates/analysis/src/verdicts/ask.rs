@@ -8,8 +8,8 @@ use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::{demand_fits, gel_with_points};
 use crate::uniprocessor::{
-    BlockedInterval, Overfull, TooLate, fp_response_times, fp_rta, fp_rta_with_suspensions, np_edf,
-    np_fp_rta, qpa,
+    BlockedInterval, Overfull, TooLate, edf_with_suspensions, fp_response_times, fp_rta,
+    fp_rta_with_suspensions, np_edf, np_fp_rta, qpa,
 };
 use crate::{Outcome, Sporadic, Steps, Witness};
 
@@ -77,11 +77,19 @@ pub(super) fn ask_fit(case: &Case, _: &mut Steps) -> Shown {
     }
 }
 
-/// Under EDF on one CPU, every job of a set that passes completes by its deadline.
+/// Under EDF on one CPU, every job of a set that passes completes by its deadline. Where tasks suspend themselves, it is enough
+/// that those that compute meanwhile are in time, or that a test of tasks that suspend themselves passes.
 pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
     let Shape::One(cpu) = case.shape else {
         return Shown::Fail(None);
     };
+    if let Some(suspending) = case.suspending() {
+        let computing = qpa(&case.tasks, whole(), &mut steps.set_aside(2));
+        return match computing {
+            Outcome::Pass(()) => Shown::Pass(None),
+            _ => without_bounds(edf_with_suspensions(&suspending, steps)),
+        };
+    }
     match qpa(&case.tasks, whole(), steps) {
         Outcome::Pass(()) => Shown::Pass(None),
         Outcome::StepLimit => Shown::StepLimit,

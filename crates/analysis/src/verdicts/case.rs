@@ -159,7 +159,7 @@ impl Case {
         Some((in_ticks, is_whole))
     }
 
-    /// The tasks as they really suspend themselves, where the part is scheduled by fixed priorities on one CPU and any does;
+    /// The tasks as they really suspend themselves, where the part is scheduled on one CPU by a test that counts that, and any does;
     /// `None` elsewhere.
     pub fn suspending(&self) -> Option<Vec<Suspending>> {
         let is_counted = matches!(self.shape, Shape::One(_)) && !self.suspensions.is_empty();

@@ -116,7 +116,7 @@ pub const TESTS: &[Test] = &[
         criterion: Criterion::Hard,
         deadlines: Deadlines::Arbitrary,
         exact: Some("one CPU"),
-        source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009",
+        source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009; with suspensions docs/theory/suspensions.md, Theorem 3, not refereed",
         speaks_of: is_edf,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_qpa),

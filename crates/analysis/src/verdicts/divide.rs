@@ -1,6 +1,6 @@
 //! A task set as tests are asked about it: in parts.
 
-use crate::policy::{is_by_priority, is_fp, pfair};
+use crate::policy::{is_by_priority, is_edf, is_fp, pfair};
 use shiftwork_model::{Affinity, CpuSet, PolicyTraits, Priority, Span, TaskId, TaskSet};
 
 use super::case::{Case, CaseTerms, Suspended};
@@ -18,7 +18,7 @@ pub(super) struct Divided<'a> {
     priorities: Option<Vec<Priority>>,
     /// Of all tasks: how much of the cost a job may be suspended; empty if that does not matter.
     suspensions: &'a [Span],
-    is_fp: bool,
+    counts_suspensions: bool,
 }
 
 impl<'a> Divided<'a> {
@@ -46,7 +46,7 @@ impl<'a> Divided<'a> {
             },
             priorities: is_by_priority(policy).then(|| set.priorities()),
             suspensions: &[],
-            is_fp: is_fp(policy),
+            counts_suspensions: is_fp(policy) || is_edf(policy),
         }
     }
 
@@ -117,7 +117,7 @@ impl<'a> Divided<'a> {
             let suspended = self.suspensions.get(place).copied()?;
             let cost = self.set.tasks[place].cost;
             // The sum of both may have been cut off there.
-            let is_whole = self.is_fp && cost < Span::MAX;
+            let is_whole = self.counts_suspensions && cost < Span::MAX;
             is_whole.then(|| Suspended {
                 executes: cost.saturating_sub(suspended),
                 suspended,

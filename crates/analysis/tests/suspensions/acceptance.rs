@@ -1,10 +1,11 @@
 //! How many random task sets are shown to be in time, by suspensions that count as computing and by what is known of them.
 
-use shiftwork_analysis::uniprocessor::fp_rta;
-use shiftwork_analysis::{Outcome, Ranked, Steps};
+use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
+use shiftwork_analysis::{Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{RandomStream, Share, Span};
 
-use super::{Plain, count, shown};
+use super::schedules::Order;
+use super::{Plain, count, edf, shown};
 
 /// Suspensions as a share of T - C, in percent.
 const SUSPENSIONS: [(f64, f64); 3] = [(1.0, 10.0), (10.0, 30.0), (10.0, 50.0)];
@@ -44,20 +45,26 @@ fn random(
 }
 
 /// Whether the tasks are in time if they compute while they are suspended.
-fn computing(tasks: &[Plain]) -> bool {
+fn computing(tasks: &[Plain], order: Order) -> bool {
     let of = |task: &Plain| {
         let mut ranked: Ranked = task.suspending().ranked;
         ranked.task.cost = Span::from_ns(task.cost + task.suspension);
         ranked
     };
-    let tasks: Vec<Ranked> = tasks.iter().map(of).collect();
+    let ranked: Vec<Ranked> = tasks.iter().map(of).collect();
     let whole = Share::from_billionths(Share::WHOLE).unwrap();
-    fp_rta(&tasks, whole, &mut Steps::ordinary()) == Outcome::Pass(())
+    let steps = &mut Steps::ordinary();
+    match order {
+        Order::Priority => fp_rta(&ranked, whole, steps).passes(),
+        Order::Deadline => {
+            let tasks: Vec<Sporadic> = ranked.iter().map(|one| one.task).collect();
+            qpa(&tasks, whole, steps) == Outcome::Pass(())
+        }
+    }
 }
 
-/// Prints the table of `docs/theory/suspensions.md` with `SHIFTWORK_LONG` and `--nocapture`.
-#[test]
-fn more_sets_are_shown_than_if_suspensions_counted_as_computing() {
+/// Prints a table of `docs/theory/suspensions.md` with `SHIFTWORK_LONG` and `--nocapture`.
+fn more_are_shown(order: Order, is_shown: fn(&[Plain]) -> bool) {
     let sets = count(40);
     for suspensions in SUSPENSIONS {
         let mut sums = [0; 2];
@@ -67,15 +74,25 @@ fn more_sets_are_shown_than_if_suspensions_counted_as_computing() {
                 let stream = &mut RandomStream::new(index, 144, tenths);
                 let tasks = 5 + stream.below(6);
                 let tasks = random(stream, tasks, tenths as f64 / 10.0, suspensions);
-                let [before, now] = [computing(&tasks), shown(&tasks).is_ok()];
+                let [before, now] = [computing(&tasks, order), is_shown(&tasks)];
                 assert!(now || !before, "set {index}, {tenths}: {tasks:?}");
                 found[0] += u64::from(before);
                 found[1] += u64::from(now);
             }
             let percent = found.map(|found| found as f64 * 100.0 / sets as f64);
-            println!("{suspensions:?} U = 0.{tenths}: {percent:.1?} %");
+            println!("{order:?} {suspensions:?} U = 0.{tenths}: {percent:.1?} %");
             sums = [sums[0] + found[0], sums[1] + found[1]];
         }
         assert!(sums[1] > sums[0], "{suspensions:?}: {sums:?}");
     }
+}
+
+#[test]
+fn more_sets_are_shown_than_if_suspensions_counted_as_computing() {
+    more_are_shown(Order::Priority, |tasks| shown(tasks).is_ok());
+}
+
+#[test]
+fn more_sets_are_shown_under_edf_than_if_suspensions_counted_as_computing() {
+    more_are_shown(Order::Deadline, edf::passes);
 }

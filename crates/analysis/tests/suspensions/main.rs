@@ -1,5 +1,5 @@
-//! Response times of tasks that suspend themselves, under fixed priorities on one CPU: against the recurrence with every
-//! choice tried, and against schedules in which jobs suspend themselves at any times.
+//! Tasks that suspend themselves, on one CPU: response times under fixed priorities against the recurrence with every choice
+//! tried, the test of EDF against its definition, and both against schedules in which jobs suspend themselves at any times.
 //!
 //! `docs/theory/suspensions.md` has the proof.
 
@@ -7,12 +7,13 @@
 
 mod acceptance;
 mod definition;
+mod edf;
 mod published;
 mod schedules;
 mod verdicts;
 
 use definition::Variant;
-use schedules::longest_responses;
+use schedules::{Order, longest_responses};
 use shiftwork_analysis::uniprocessor::{Suspending, fp_rta_with_suspensions};
 use shiftwork_analysis::{Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{Priority, RandomStream, Span};
@@ -166,7 +167,7 @@ fn no_schedule_exceeds_a_bound() {
             Err(_) => definition::bounds(&tasks, Variant::Proved),
         };
         let (tasks, bounds) = bounded(&tasks, &bounds);
-        let longest = longest_responses(&tasks, stream, 150);
+        let longest = longest_responses(&tasks, Order::Priority, stream, 150);
         for (place, (&response, &bound)) in longest.iter().zip(&bounds).enumerate() {
             checked += 1;
             reached += u64::from(response == bound);
@@ -190,7 +191,7 @@ fn schedules_refute_each_variant_with_a_term_less() {
             let tasks = random_tasks(stream, 4, ties);
             let bounds = definition::bounds(&tasks, variant);
             let (tasks, bounds) = bounded(&tasks, &bounds);
-            let longest = longest_responses(&tasks, stream, 150);
+            let longest = longest_responses(&tasks, Order::Priority, stream, 150);
             let exceeded = longest
                 .iter()
                 .zip(&bounds)

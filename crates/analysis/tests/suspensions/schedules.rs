@@ -7,11 +7,23 @@ use super::Plain;
 
 const HORIZON: u64 = 160;
 
+/// Which of the ready jobs is the most urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Priority,
+    Deadline,
+}
+
 /// The longest response of each task that is found in so many schedules; of a job that is not complete at the end, its age.
-pub fn longest_responses(tasks: &[Plain], stream: &mut RandomStream, runs: u64) -> Vec<u64> {
+pub fn longest_responses(
+    tasks: &[Plain],
+    order: Order,
+    stream: &mut RandomStream,
+    runs: u64,
+) -> Vec<u64> {
     let mut longest = vec![0; tasks.len()];
     for _ in 0..runs {
-        let mut run = Run::new(tasks, stream);
+        let mut run = Run::new(tasks, order, stream);
         for now in 0..HORIZON {
             run.step(now, stream);
         }
@@ -33,7 +45,7 @@ pub struct Release {
 
 /// The longest response of each task where these jobs are released, until this time.
 pub fn scripted(tasks: &[Plain], releases: &[Release], end: u64) -> Vec<u64> {
-    let mut run = Run::new(tasks, &mut RandomStream::new(0, 0, 0));
+    let mut run = Run::new(tasks, Order::Priority, &mut RandomStream::new(0, 0, 0));
     for now in 0..end {
         for release in releases.iter().filter(|release| release.at == now) {
             let state = &mut run.states[release.task];
@@ -148,11 +160,12 @@ struct State {
 
 struct Run<'a> {
     tasks: &'a [Plain],
+    order: Order,
     states: Vec<State>,
 }
 
 impl<'a> Run<'a> {
-    fn new(tasks: &'a [Plain], stream: &mut RandomStream) -> Self {
+    fn new(tasks: &'a [Plain], order: Order, stream: &mut RandomStream) -> Self {
         let mut state = |task: &Plain| {
             let eager = [8, 8, 2, 1][stream.below(4) as usize];
             let stops = Stops::draw(stream, 5);
@@ -166,6 +179,7 @@ impl<'a> Run<'a> {
         };
         Self {
             tasks,
+            order,
             states: tasks.iter().map(&mut state).collect(),
         }
     }
@@ -193,8 +207,12 @@ impl<'a> Run<'a> {
                 None => {}
             }
         }
-        let most_urgent = ready.iter().map(|&place| self.tasks[place].priority).min();
-        ready.retain(|&place| Some(self.tasks[place].priority) == most_urgent);
+        let rank = |place: usize| match (self.order, &self.states[place].job) {
+            (Order::Deadline, Some(job)) => job.release + self.tasks[place].deadline,
+            _ => self.tasks[place].priority.into(),
+        };
+        let most_urgent = ready.iter().map(|&place| rank(place)).min();
+        ready.retain(|&place| Some(rank(place)) == most_urgent);
         if !ready.is_empty() {
             let job = self.states[choose(&ready)].job.as_mut();
             job.unwrap().executed += 1;

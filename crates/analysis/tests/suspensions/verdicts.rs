@@ -91,7 +91,12 @@ fn tasks_on_one_cpu_are_in_time_that_would_not_fit_if_they_computed_meanwhile() 
         assert_eq!(found.soft.answer, Answer::Schedulable, "{policy}");
         assert_eq!(responses(&found), [Some(6), Some(13), Some(14)], "{policy}");
     }
-    for policy in ["p-edf", "np-g-fp", "g-fl"] {
+    for policy in ["p-edf", "g-edf", "weak-edf", "strong-edf", "hpa-edf"] {
+        let hard = analysis(&set, policy).hard;
+        let found = (hard.answer, &hard.by[..]);
+        assert_eq!(found, (Answer::Schedulable, &["qpa"][..]), "{policy}");
+    }
+    for policy in ["np-g-edf", "np-g-fp", "g-fl"] {
         assert_eq!(
             analysis(&set, policy).hard.answer,
             Answer::Unknown,
@@ -166,6 +171,17 @@ fn jitter_of_tasks_that_suspend_themselves_is_counted() {
     assert_eq!(responses(&found), [Some(6), Some(13), Some(34)]);
     set.tasks[2].jitter = Span::from_ns(27);
     assert_eq!(analysis(&set, "p-fp").hard.answer, Answer::Unknown);
+}
+
+#[test]
+fn admission_under_edf_counts_suspensions() {
+    let set = TaskSet::new("", 1, on_one_cpu(CpuSet::first(1)));
+    let traits = registry::find("p-edf").unwrap().traits;
+    let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+    let decision = admit(&set, &bound, Terms::of(&traits, &set).unwrap());
+    assert_eq!(decision.guarantee, Guarantee::Hard, "{decision}");
+    let expected = "all deadlines are met by qpa, which counts suspensions within jobs";
+    assert_eq!(decision.reason, expected);
 }
 
 #[test]

@@ -330,10 +330,11 @@ fn check_all(wait: Wait, is_shown: impl Fn(&PolicyTraits) -> bool) {
         } else {
             assert_eq!(seen.shown, 0, "{}", entry.name);
         }
-        // Suspensions themselves are counted under preemptive fixed priorities where each task has one CPU.
+        // Suspensions themselves are counted, preemptive, by priority or deadline, where each task has one CPU.
         if wait == Wait::Suspensions {
-            let is_fp = is_shown(&entry.traits) && entry.traits.order == Order::FixedPriority;
-            assert_eq!(seen.sharper > 0, is_fp, "{}: {seen:?}", entry.name);
+            let has_test = matches!(entry.traits.order, Order::FixedPriority | Order::Edf);
+            let is_counted = is_shown(&entry.traits) && has_test;
+            assert_eq!(seen.sharper > 0, is_counted, "{}: {seen:?}", entry.name);
         }
     }
 }
