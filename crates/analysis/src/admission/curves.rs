@@ -2,8 +2,9 @@
 
 use shiftwork_model::{Affinity, TaskSet};
 
-use super::{Decision, Guarantee, Terms, admit_by_period, judge_at_once, triggered};
+use super::{DeadlineTests, Decision, Guarantee, Terms, admit_by_period, judge_at_once, triggered};
 use crate::curves::{at_mean_distance, at_shortest_distance};
+use crate::suspensions::suspends;
 
 /// What is promised to the tasks where the policy binds them so: what is promised to sporadic ones that are the shortest
 /// distance apart, or, where nothing changes with time, what a test for one CPU shows that takes the curves. A demand that
@@ -25,7 +26,9 @@ pub(super) fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision
     }
     // Costs that are scaled may look as if they were never exceeded.
     let is_throttled = set.tasks.iter().any(|task| task.may_be_throttled());
-    let shown = match is_throttled {
+    // What counts suspensions counts on tasks that stay as they are.
+    let may_change = suspends(set) && terms.deadlines != DeadlineTests::All;
+    let shown = match is_throttled || may_change {
         true => None,
         false => triggered::shown(set, bound, terms, "the distances of arrivals"),
     };

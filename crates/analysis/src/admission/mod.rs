@@ -342,7 +342,9 @@ fn admit_suspended(set: &TaskSet, known: Decision, bound: &[Affinity], terms: Te
     let has_test = is_fp(&terms.policy) || is_edf(&terms.policy);
     let is_counted = has_test && suspends(set) && set.first_locking().is_none();
     let may_change = terms.deadlines != DeadlineTests::All;
-    if !is_counted || may_change || known.guarantee == Guarantee::Hard {
+    // A job that is throttled is late, and others count on its deadline.
+    let is_throttled = set.tasks.iter().any(|task| task.may_be_throttled());
+    if !is_counted || may_change || is_throttled || known.guarantee == Guarantee::Hard {
         return known;
     }
     match triggered::shown(set, bound, terms, "suspensions within jobs") {

@@ -55,9 +55,9 @@ struct Choice<'a> {
 impl<'a> Choice<'a> {
     /// Whether a choice is found that shows the task to be in time; `None` when out of steps.
     ///
-    /// Begins with all tasks, and with those of which the demand within the deadline is less that way. Where a length is too
-    /// short, that task changes which wins most there, each at most once; and as long as no length is known to end with, the
-    /// task of A that is suspended for most of its period leaves.
+    /// Begins with those tasks of which the demand within the deadline is less that way, then with all. Where a length is too
+    /// short, that task changes which wins most there, each at most once; and as long as no length is known to begin with, the
+    /// task of A leaves that is suspended for most of its period.
     fn find(tasks: &'a [Suspending], own: usize, steps: &mut Steps) -> Option<bool> {
         if !tasks.iter().all(|it| it.ranked.task.is_possible()) {
             return Some(false);
@@ -71,14 +71,12 @@ impl<'a> Choice<'a> {
         let computes = (0..tasks.len())
             .map(|place| !all.is_open(place) || all.gain(place, shortest) <= 0)
             .collect();
-        for mut choice in [
-            all,
-            Self {
-                tasks,
-                own,
-                computes,
-            },
-        ] {
+        let less = Self {
+            tasks,
+            own,
+            computes,
+        };
+        for mut choice in [less, all] {
             let mut changed = vec![false; tasks.len()];
             loop {
                 let change = match choice.look(steps)? {
@@ -98,7 +96,7 @@ impl<'a> Choice<'a> {
         self.tasks[self.own].ranked.task.deadline_ns()
     }
 
-    /// Whether there is a choice. Where a task never suspends itself, it adds least if it is in A.
+    /// Whether there is a choice. A task that never suspends itself adds least in A.
     fn is_open(&self, place: usize) -> bool {
         place != self.own && !self.tasks[place].suspension.is_zero()
     }
@@ -159,6 +157,7 @@ impl<'a> Choice<'a> {
     /// Looks at lengths from the longest that matters down to the deadline. The sum never falls, so lengths between it and one
     /// that is long enough are long enough, too; and between two ends of what tasks add, the least lead is at one of these.
     fn look(&self, steps: &mut Steps) -> Option<Found> {
+        steps.take(self.tasks.len())?;
         let Some(mut length) = self.longest() else {
             return Some(Found::Unbounded);
         };
@@ -175,7 +174,7 @@ impl<'a> Choice<'a> {
                 _ => return Some(Found::Overfull(length)),
             }
             if length < shortest {
-                // What is added between may end at the deadline itself, which was looked at or is no less than the sum there.
+                // Between the end and the length before it the lead is least at one of both, and so from the deadline on.
                 return Some(match self.sum(shortest) {
                     Some(sum) if sum <= shortest => Found::Fits,
                     _ => Found::Overfull(shortest),

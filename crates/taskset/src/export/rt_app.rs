@@ -191,6 +191,9 @@ impl Thread<'_> {
                 if let Some(refusal) = deadline_refusal(task, set) {
                     self.lose(&refusal);
                 }
+                if task.deadline <= task.offset && task.offset < task.period {
+                    self.lose("`offset` after its first deadline; Linux lets it begin with its second period");
+                }
             }
         }
         if let Some(lost) = lost_overrun(task, class) {
