@@ -100,7 +100,7 @@ pub const FILES: [File; 13] = [
         about: "threads that are resumed one after the other",
         tasks: r#""t0": { "delay": 5000, "loop": -1, "run": 2000, "resume": "t1", "timer": { "ref": "unique", "period": 25000 } },
                   "t1": { "loop": -1, "suspend": "t1", "run": 3000, "resume": "t2" },
-                  "t2": { "loop": -1, "suspend": "t2", "run": 1000, "sleep": 2000, "run1": 1500 }"#,
+                  "t2": { "loop": -1, "suspend": "t2", "run": 2000, "sleep": 2000, "run1": 3500 }"#,
         ..USUAL
     },
     File {
@@ -108,7 +108,7 @@ pub const FILES: [File; 13] = [
         tasks: r#""t0": { "delay": 5000, "loop": -1, "run": 2000, "lock": "m", "broad": "c", "unlock": "m",
                           "timer": { "ref": "unique", "period": 20000 } },
                   "t1": { "loop": -1, "lock": "m", "wait": { "ref": "c", "mutex": "m" }, "unlock": "m", "runtime": 4000 },
-                  "t2": { "loop": -1, "lock": "m", "wait": { "ref": "c", "mutex": "m" }, "unlock": "m", "runtime": 1000 }"#,
+                  "t2": { "loop": -1, "lock": "m", "wait": { "ref": "c", "mutex": "m" }, "unlock": "m", "runtime": 2500 }"#,
         ..USUAL
     },
     File {
