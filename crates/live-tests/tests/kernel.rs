@@ -29,6 +29,12 @@ pub fn kernel_offers_sched_ext() -> Result<(), String> {
     }
 }
 
+/// Whether the kernel has `PREEMPT_RT`, where threads do what elsewhere interrupts do.
+pub fn is_realtime() -> Result<bool, String> {
+    let version = fs::read_to_string("/proc/version").map_err(|error| error.to_string())?;
+    Ok(version.contains("PREEMPT_RT"))
+}
+
 /// While four threads compute, one on each CPU, none stands still for longer than all others have their turns: between two
 /// readings of the clock it shows how long the CPU was not executed. The clock is that of the thread's own CPU time, which
 /// goes on then, and not while the kernel runs another thread.

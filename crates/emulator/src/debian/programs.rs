@@ -51,11 +51,12 @@ impl Emulator {
     pub fn program(&self, program: &Program) -> Result<PathBuf, Unavailable> {
         let place = format!("programs/{}", program.package);
         let folder = self.cache().path(&place);
-        if folder.exists() {
+        let is_there = || program.files.iter().all(|file| folder.join(file).exists());
+        if is_there() {
             return Ok(folder);
         }
         let locked = self.cache().lock()?;
-        if folder.exists() {
+        if is_there() {
             return Ok(folder);
         }
         let unpacked =

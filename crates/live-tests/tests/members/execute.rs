@@ -16,6 +16,7 @@ use super::{BERT, ENDED_PPM, FOLDERS, MEMBERS, SET_USER_ID, SHARE_PPM};
 use crate::faults::wait_for;
 use crate::hostile::{taken, well_behaved};
 use crate::service::{Daemon, kill};
+use crate::standing::excess::timed;
 
 /// Threads that a member has at most: the machine is emulated.
 const THREADS_MAX: usize = 24;
@@ -165,7 +166,7 @@ impl World {
         let thread = self.thread(member, thread);
         let order = format!("loop {thread} {times} {}", json(wanted)?);
         let process = &mut self.members[member];
-        let (answer, took) = super::judge::timed(|| process.order(&order));
+        let (answer, took) = timed(|| process.order(&order));
         let answer = answer?;
         if let Ok(admitted) = &answer {
             let admitted = admitted.parse().unwrap_or(0);
@@ -232,7 +233,7 @@ impl World {
                 (!status.tasks.iter().any(|it| it.process == id)).then_some(())
             })
         };
-        let (gone, took) = super::judge::timed(gone);
+        let (gone, took) = timed(gone);
         gone?;
         match took < NOTICED {
             true => Ok(()),

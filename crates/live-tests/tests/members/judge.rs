@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shiftwork_client::{Reservation, Status};
 
 use super::execute::World;
 use super::{ANNA, ENDED_PPM, FOLDERS, NAMESPACE, SHARE_PPM};
 use crate::faults::state;
+use crate::standing::excess::timed;
 use crate::standing::periodic::now_ns;
 
 /// A rename of root may wait for ordinary work that holds the lock of the folder, and that for its share of a CPU on which little
@@ -34,14 +35,6 @@ pub struct Quota {
     /// Until when, which account, and how much, in millionths of a CPU.
     ended: Vec<(u64, u32, u64)>,
     most: BTreeMap<u32, u64>,
-}
-
-/// How long it takes, by the guest's clock.
-#[allow(clippy::disallowed_methods, reason = "what takes long is the fault")]
-pub fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
-    let began = Instant::now();
-    let result = what();
-    (result, began.elapsed())
 }
 
 fn share_ppm(of: &Reservation) -> u64 {

@@ -20,6 +20,7 @@ use shiftwork_model::RandomStream;
 
 use self::execute::World;
 use crate::long;
+use crate::standing::excess::timed;
 
 /// The group that may connect.
 const GROUP: u32 = 6_000;
@@ -74,7 +75,7 @@ fn run(seed: u64, mut world: World, goes_on: impl Fn() -> bool) -> Result<(), St
     while goes_on() || step < 20 {
         step += 1;
         let (member, what) = draw::step(&mut random);
-        let (executed, took) = judge::timed(|| world.execute(member, &what));
+        let (executed, took) = timed(|| world.execute(member, &what));
         let said = executed.as_ref().map_or("failed", String::as_str);
         done.push(format!(
             "{step}: member {member}: {what:?}: {said}, after {took:?}"

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{ANNA, GROUP, MEMBERS, NAMESPACE, OUTSIDER};
 use crate::service::Daemon;
+use crate::standing::excess::timed;
 
 /// For so long an order is waited for: the least that a process needs, which is ordinary work beside many others.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -115,7 +116,7 @@ impl Process {
 
     /// Kills it; returns how long that took.
     pub fn kill(mut self) -> Result<Duration, String> {
-        let killed = super::judge::timed(|| self.child.kill().and_then(|()| self.child.wait()));
+        let killed = timed(|| self.child.kill().and_then(|()| self.child.wait()));
         killed.0.map_err(|error| error.to_string())?;
         Ok(killed.1)
     }

@@ -58,7 +58,7 @@ const CALIBRATION: File = File {
 };
 const CALIBRATION_LOOPS: u64 = 20_000;
 
-/// A dozen files: what rt-app does, and what the task set does that is made of its file.
+/// All files: what rt-app does, and what the task set does that is made of its file.
 pub fn threads_of_rt_app_do_what_their_task_set_does() -> Result<(), String> {
     let loop_ns = loop_ns()?;
     println!("a loop of rt-app takes {loop_ns} ns");

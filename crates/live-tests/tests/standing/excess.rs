@@ -10,6 +10,7 @@ use shiftwork_model::{CpuSet, OnOverrun, Record, RecordKind, Span};
 use super::stage::{Stage, completes, is_demoted, is_spent, runs, task, wish, wish_of};
 use super::worker::{Doing, Worker};
 use crate::faults::{Actor, goes_on, processor_time};
+use crate::kernel::is_realtime;
 
 /// The only CPU of the threads that compete.
 const ONE: u64 = 0b0010;
@@ -29,12 +30,16 @@ fn little(of: Pid, on_overrun: OnOverrun) -> Reservation {
 /// work, or waits. A job of another task is delayed by no more than the reserved part.
 pub fn overrun_is_ordinary_work_or_waits() -> Result<(), String> {
     const LASTS: Duration = Duration::from_millis(400);
+    let (least, throttled) = match is_realtime()? {
+        true => (0.25, 0.12),
+        false => (0.35, 0.03),
+    };
     let shares = [
-        // In each period it loses what is left of its turn; with PREEMPT_RT more of that.
-        (OnOverrun::Continue, 0.25..0.65),
-        (OnOverrun::Signal, 0.25..0.65),
-        // Until it is stopped at the return to user mode, which an interrupt does, or with PREEMPT_RT a thread, it is ordinary work.
-        (OnOverrun::Throttle, 0.0..0.12),
+        // In each period it loses what is left of its turn.
+        (OnOverrun::Continue, least..0.65),
+        (OnOverrun::Signal, least..0.65),
+        // Until it is stopped at the return to user mode it is ordinary work.
+        (OnOverrun::Throttle, 0.0..throttled),
     ];
     for (on_overrun, wanted) in shares {
         let mut stage = Stage::load()?;
@@ -129,7 +134,7 @@ fn time_of_task(records: &[Record]) -> Span {
 
 /// How long it takes, by the guest's clock.
 #[allow(clippy::disallowed_methods, reason = "what takes long is the fault")]
-fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
+pub fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
     let result = what();
     (result, began.elapsed())

@@ -2,7 +2,6 @@
 
 pub mod random;
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -19,6 +18,7 @@ use super::stage::{Stage, wish_of};
 use super::worker::{Doing, Worker};
 use crate::deadline::work::sleep_until;
 use crate::faults::{compute, wait_for};
+use crate::kernel::is_realtime;
 use crate::mutexes::futex::InheritingMutex;
 
 /// The only CPU of the threads that compete, and two of them.
@@ -254,8 +254,7 @@ const CASES: [(&str, u64, Holders); 5] = [
 
 /// However busy the CPUs are, the urgent thread waits for no longer than the sections compute that it waits for.
 pub fn reservations_serve_the_holder_of_a_lock() -> Result<(), String> {
-    let version = fs::read_to_string("/proc/version").map_err(|error| error.to_string())?;
-    let bound = match version.contains("PREEMPT_RT") {
+    let bound = match is_realtime()? {
         true => BOUND_RT,
         false => BOUND,
     };
