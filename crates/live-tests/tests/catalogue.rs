@@ -191,6 +191,7 @@ tests! {
         members::members_cannot_harm_others within 7_200,
     }
     Realtime {
+        standing::ordinary::five_hundred_pinned_threads_are_served within 120,
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,
         standing::inheritance::reservations_serve_the_holder_of_a_lock,

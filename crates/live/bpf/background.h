@@ -43,15 +43,15 @@ static __always_inline struct sw_starvation *starvation_of(u64 cpu)
 }
 
 /*
- * Whether the queue has waited for too long.
+ * Whether the queue, in which so many wait, has waited for too long.
  *
  * Context: timer or tick().
  */
-static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 now)
+static __always_inline bool has_starved(struct sw_starvation *p, s32 waiting, u64 now)
 {
 	u32 served = READ_ONCE(p->served);
 
-	if (scx_bpf_dsq_nr_queued(queue) <= 0) {
+	if (waiting <= 0) {
 		p->since = 0;
 	} else if (!p->since || served != p->seen) {
 		p->since = now;
@@ -158,15 +158,15 @@ SW_FN u64 serve_background(void)
 	limited = release_limited(now);
 	if (limited < next)
 		next = limited;
-	if (!reserve_ns)
-		return next;
-	shared = has_starved(&shared_starvation, SW_QUEUE_OF_ALL, now);
+	shared = has_starved(&shared_starvation, limit_wait(SW_QUEUE_OF_ALL, now), now);
 	if (shared)
 		shared_turn = shared_turn + 1 < cpu_count ? shared_turn + 1 : 0;
 	bpf_for(k, 0, cpu_count) {
 		struct sw_cpu *c = cpu_at(k);
-		bool pinned = has_starved(starvation_of(k), SW_QUEUE_OF_CPU(k), now);
+		bool pinned = has_starved(starvation_of(k), limit_wait(SW_QUEUE_OF_CPU(k), now), now);
 
+		if (!reserve_ns)
+			continue;
 		if (c->until && c->until <= now)
 			cpu_event(k, SW_WHY_BACKGROUND, false);
 		else if (!c->until && (pinned || (shared && k == shared_turn)))
@@ -223,7 +223,7 @@ static __always_inline s64 pinned_lag(s32 cpu)
 		return SW_LAG_MAX;
 	/* Full memory barrier; pairs with note_ordinary(). */
 	__sync_lock_test_and_set(&c->pinned_waits, 0);
-	lag = first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)]);
+	lag = first_lag(SW_QUEUE_OF_CPU(cpu), pinned_clocks[cpu & (SW_CPUS - 1)].time);
 	if (lag != SW_LAG_MAX)
 		c->pinned_waits = 1;
 	return lag;
@@ -236,7 +236,7 @@ static __always_inline s64 pinned_lag(s32 cpu)
  */
 static __always_inline s64 shared_lag(s32 cpu)
 {
-	return READ_ONCE(shared_used) && cpu + 1 != agent_cpu ? first_lag(SW_QUEUE_OF_ALL, shared_clock) : SW_LAG_MAX;
+	return READ_ONCE(shared_used) && cpu + 1 != agent_cpu ? first_lag(SW_QUEUE_OF_ALL, shared_clock.time) : SW_LAG_MAX;
 }
 
 /*

@@ -485,6 +485,8 @@ static __always_inline int tick(struct sw_tick *a)
 		s64 left = check_budget(k);
 
 		if (!left)
+			left = turn_left(k);
+		if (!left)
 			continue;
 		now = bpf_ktime_get_ns();
 		if (now + left < next)

@@ -45,6 +45,7 @@ struct sw_cpu {
 	u64 ordinary_slice;	/* for how long the thread may run at once, ns */
 	u64 ordinary_charged;	/* CPU time of the thread when its control groups were last charged, ns */
 	u32 ordinary_stopped;	/* PID of a preempted thread that is about to be queued by `ordinary_time`; 0: none */
+	u32 ordinary_timed;	/* the thread's turn ends by a timer, not by the kernel's next tick after its slice */
 	u32 ordinary_yields;	/* it has called sched_yield(), and is to let others run */
 	u32 current;		/* managed task that it runs */
 	u32 emitted;		/* assignment that was last emitted */

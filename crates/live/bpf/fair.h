@@ -6,6 +6,9 @@
  * more than a slice before that clock, so that a thread that mostly sleeps runs at once, and none can save time; nor
  * for more than SW_AHEAD_MAX after it, or in a control group SW_AHEAD_SUM_MAX, and less where many wait: none waits for more than some seconds, far from
  * the kernel's watchdog, whatever the weights. For the same end no thread has more weight than nice -10 gives.
+ *
+ * Where a CPU is left little time, those that come later could still be before one that waits, for minutes if they are hundreds. So a queue in
+ * which some thread has waited for SW_WAIT_MAX becomes first come, first served, with short turns, until all have been served that waited then.
  */
 #ifndef SW_FAIR_H
 #define SW_FAIR_H
@@ -24,11 +27,28 @@
 #define SW_AHEAD_MAX		50000000ULL
 #define SW_AHEAD_SUM_MAX	500000000ULL
 
+/*
+ * For how long some thread of a queue may wait in the order of virtual times, ns, and how much CPU time those that wait then take at most
+ * until each has been served, as long as a turn need not be shorter than the third: at the least part of a CPU that the reserve leaves, and twice in
+ * a row, far less than the 30 s after which the kernel's watchdog ends the scheduler.
+ */
+#define SW_WAIT_MAX	4000000000ULL
+#define SW_ROUND_MAX	250000000ULL
+#define SW_TURN_MIN	100000ULL
+
 /* How far nothing is after a clock, ns. */
 #define SW_LAG_MAX		((s64)(~0ULL >> 1))
 
-/* Clocks of the queues. Written by CPUs that run threads of the queue, without a lock: one that is late matters little. */
-u64 pinned_clocks[SW_CPUS], shared_clock;
+/* What the order of a queue follows from. Written by CPUs that run or queue its threads, without a lock: what is late matters little. */
+struct sw_clock {
+	u64 time;	/* virtual time at which the last of its threads began to run */
+	u64 last;	/* no thread waits by a later virtual time, unless by less than a slice after `time` */
+	u64 floor;	/* threads are queued by no earlier virtual time, behind all that waited at `marked`; 0: by their own */
+	u64 mark;	/* no thread that waited at `marked` does so by a later virtual time */
+	u64 marked;	/* ns */
+};
+
+struct sw_clock pinned_clocks[SW_CPUS], shared_clock;
 
 /*
  * Whether the thread can run on its CPU only.
@@ -55,7 +75,7 @@ static __always_inline u64 ordinary_queue(struct task_struct *p, u32 cpu)
  *
  * Context: any.
  */
-static __always_inline u64 *clock_of(u64 queue)
+static __always_inline struct sw_clock *clock_of(u64 queue)
 {
 	if (queue == SW_QUEUE_OF_ALL)
 		return &shared_clock;
@@ -81,13 +101,13 @@ static __always_inline u64 ahead_max(struct task_struct *p, u64 queue)
 }
 
 /*
- * The virtual time by which the thread waits in this queue.
+ * The virtual time of the thread in this queue.
  *
  * Context: as ordinary_queue().
  */
 static __always_inline u64 virtual_time(struct task_struct *p, u64 queue)
 {
-	u64 clock = READ_ONCE(*clock_of(queue)), own = p->scx.dsq_vtime, most;
+	u64 clock = READ_ONCE(clock_of(queue)->time), own = p->scx.dsq_vtime, most;
 	s64 ahead = own - clock;
 
 	if (ahead < -(s64)SW_SLICE)
@@ -96,6 +116,60 @@ static __always_inline u64 virtual_time(struct task_struct *p, u64 queue)
 		return own;
 	most = ahead_max(p, queue);
 	return ahead > (s64)most ? clock + most : own;
+}
+
+/*
+ * The virtual time by which a thread, of which it is this, waits in the queue.
+ *
+ * Context: as ordinary_queue().
+ */
+SW_FN u64 queued_time(u64 queue, u64 own)
+{
+	struct sw_clock *clock = clock_of(queue);
+	u64 floor = READ_ONCE(clock->floor);
+
+	if (floor && (s64)(own - floor) < 0)
+		return floor;
+	if ((s64)(own - READ_ONCE(clock->time)) > (s64)SW_SLICE && (s64)(own - READ_ONCE(clock->last)) > 0)
+		WRITE_ONCE(clock->last, own);
+	return own;
+}
+
+/*
+ * Sees to it that none of the threads that wait in the queue does so for long. Returns their number.
+ *
+ * Context: timer or tick().
+ */
+SW_FN s32 limit_wait(u64 queue, u64 now)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(queue);
+	struct sw_clock *clock = clock_of(queue);
+	u64 time = READ_ONCE(clock->time), last;
+
+	if (waiting <= 0 || (s64)(time - clock->mark) > 0) {
+		WRITE_ONCE(clock->floor, 0);
+		/* What is queued in this moment is before the next mark. */
+		last = READ_ONCE(clock->last);
+		time += SW_SLICE;
+		clock->mark = (s64)(last - time) > 0 ? last : time;
+		clock->marked = now;
+	} else if (now - clock->marked >= SW_WAIT_MAX) {
+		WRITE_ONCE(clock->floor, clock->mark + 1);
+	}
+	return waiting;
+}
+
+/*
+ * How long a turn is at most in a queue that is first come, first served, ns.
+ *
+ * Context: any.
+ */
+static __always_inline u64 turn_max(u64 queue)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(queue);
+	u64 turn = SW_ROUND_MAX / (u32)(waiting > 0 ? waiting : 1);
+
+	return turn > SW_TURN_MIN ? turn : SW_TURN_MIN;
 }
 
 /*
@@ -154,6 +228,9 @@ static __always_inline u64 inverse_of(struct task_struct *p)
 	return inverse > SW_INVERSE_MIN ? inverse : SW_INVERSE_MIN;
 }
 
+/* Defined with the timers. */
+int arm_budget(u32 cpu, u64 now, s64 left);
+
 /*
  * @cpu runs the thread as ordinary work.
  *
@@ -161,19 +238,28 @@ static __always_inline u64 inverse_of(struct task_struct *p)
  */
 SW_FN int on_ordinary_start(struct task_struct *p __arg_trusted, u32 cpu)
 {
-	u64 queue = ordinary_queue(p, cpu), *clock = clock_of(queue), own = virtual_time(p, queue);
+	u64 queue = ordinary_queue(p, cpu), own = virtual_time(p, queue), turn;
+	struct sw_clock *clock = clock_of(queue);
 	struct sw_cpu *c = cpu_at(cpu);
 
 	c->ordinary_time = own;
-	c->ordinary_lag = own - READ_ONCE(*clock);
+	c->ordinary_lag = own - READ_ONCE(clock->time);
 	if (c->ordinary_lag > 0) {
-		WRITE_ONCE(*clock, own);
+		WRITE_ONCE(clock->time, own);
 		c->ordinary_lag = 0;
 	}
 	c->ordinary_inverse = inverse_of(p);
 	c->ordinary_slice = slice_of(p, c->ordinary_inverse);
+	c->ordinary_timed = 0;
+	if (READ_ONCE(clock->floor)) {
+		turn = turn_max(queue);
+		if (c->ordinary_slice > turn)
+			c->ordinary_slice = turn;
+		c->ordinary_timed = 1;
+		arm_budget(cpu, bpf_ktime_get_ns(), c->ordinary_slice);
+	}
 	/* Only the time of light threads runs so fast that a slice may be too long where many wait. */
-	c->ordinary_max = *clock + (c->ordinary_inverse > 1 << SW_INVERSE_SHIFT ? ahead_max(p, queue) : SW_AHEAD_MAX);
+	c->ordinary_max = clock->time + (c->ordinary_inverse > 1 << SW_INVERSE_SHIFT ? ahead_max(p, queue) : SW_AHEAD_MAX);
 	c->ordinary_ran = p->se.sum_exec_runtime;
 	c->ordinary_charged = c->ordinary_ran;
 	c->ordinary_stopped = 0;
@@ -219,7 +305,7 @@ static __always_inline void on_ordinary_stop(struct task_struct *p, u32 cpu, boo
 		own = c->ordinary_max;
 	if (c->ordinary_yields) {
 		/* Those that have waited since the clock's time are before it. */
-		clock = READ_ONCE(*clock_of(ordinary_queue(p, cpu)));
+		clock = READ_ONCE(clock_of(ordinary_queue(p, cpu))->time);
 		if ((s64)(own - clock) < 1)
 			own = clock + 1;
 	}

@@ -396,7 +396,7 @@ void BPF_STRUCT_OPS(shiftwork_enable, struct task_struct *p)
 		__sync_fetch_and_or(&cpu_at(scx_bpf_task_cpu(p))->pending, SW_PENDING_RETURN);
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 	}
-	scx_bpf_task_set_dsq_vtime(p, READ_ONCE(*clock_of(ordinary_queue(p, scx_bpf_task_cpu(p)))));
+	scx_bpf_task_set_dsq_vtime(p, READ_ONCE(clock_of(ordinary_queue(p, scx_bpf_task_cpu(p)))->time));
 }
 
 /*

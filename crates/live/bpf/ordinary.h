@@ -85,7 +85,7 @@ SW_FN s32 preempted_by(struct task_struct *p __arg_trusted)
 {
 	u32 own = scx_bpf_task_cpu(p), cpu = own, k;
 	u64 now = scx_bpf_now();
-	s64 lag = virtual_time(p, SW_QUEUE_OF_ALL) - READ_ONCE(shared_clock);
+	s64 lag = virtual_time(p, SW_QUEUE_OF_ALL) - READ_ONCE(shared_clock.time);
 
 	bpf_for(k, 0, SW_PREEMPTION_LOOKS) {
 		cpu = cpu + 1 < cpu_count ? cpu + 1 : 0;
@@ -117,7 +117,7 @@ static __always_inline bool takes_cpu(u64 queue, s32 cpu, u64 own, u64 flags)
 		return true;
 	}
 	return flags & SCX_ENQ_WAKEUP && !agent_decides &&
-	       preempts_ordinary(own - READ_ONCE(*clock_of(queue)), cpu, scx_bpf_now());
+	       preempts_ordinary(own - READ_ONCE(clock_of(queue)->time), cpu, scx_bpf_now());
 }
 
 /*

@@ -212,7 +212,7 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 			return;
 		}
 		note_ordinary(queue);
-		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE, own, flags);
+		scx_bpf_dsq_insert_vtime(p, queue, SW_SLICE, queued_time(queue, own), flags);
 		kick_cpu_for_ordinary(p, queue, cpu, flags);
 		return;
 	}
@@ -247,7 +247,7 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 		own = i && to == SW_QUEUE_OF_TASK(i);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, own ? SCX_SLICE_INF : SW_SLICE);
 		if (is_by_virtual_time(to)) {
-			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, virtual_time(p, to));
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, queued_time(to, virtual_time(p, to)));
 			if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
 				continue;
 			note_ordinary(to);
@@ -347,7 +347,7 @@ SW_FN u64 release_limited(u64 now)
 			continue;
 		}
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, SW_SLICE);
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, READ_ONCE(*clock_of(to)));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, queued_time(to, READ_ONCE(clock_of(to)->time)));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0)) {
 			note_ordinary(to);
 			kick_cpu_for(p, i, to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Time: one timer per CPU for the budget of what it runs, one for the first replenishment or release,
+ * Time: one timer per CPU for the budget or turn of what it runs, one for the first replenishment or release,
  * one for background work that waits, one for numbers that are lent. Where the kernel knows no such timers (PREEMPT_RT) user space
  * sleeps until `due` and calls tick(), and is woken through `alarms` when `due` comes closer.
  *
@@ -221,13 +221,34 @@ static __always_inline void check_and_arm_budget(u32 cpu)
 }
 
 /*
- * The budget of what a CPU runs may be used up.
+ * How much is left of the turn of the ordinary work that @cpu runs, ns, if a timer ends it; 0 else. Ends it if nothing is left.
+ *
+ * Context: timer or tick().
+ */
+static __always_inline s64 turn_left(u32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 since = READ_ONCE(c->ordinary_since);
+	s64 left;
+
+	if (!since || !READ_ONCE(c->ordinary_timed))
+		return 0;
+	left = since + READ_ONCE(c->ordinary_slice) - scx_bpf_now();
+	if (left > 0)
+		return left;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/*
+ * The budget of what a CPU runs may be used up, or its turn.
  *
  * Context: timer, interrupts on.
  */
 static int budget_ended(void *map, u32 *key, struct sw_timer *t)
 {
 	check_and_arm_budget(*key);
+	arm_budget(*key, bpf_ktime_get_ns(), turn_left(*key));
 	return 0;
 }
 

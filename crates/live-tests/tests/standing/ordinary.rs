@@ -1,14 +1,19 @@
 //! Ordinary work beside a scheduler without tasks: shares by nice value, and how soon a thread runs that has slept.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::setpriority_process;
-use shiftwork_live::standing::Activity;
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::gettid;
+use shiftwork_live::standing::{Activity, Reservation};
 use shiftwork_model::{CpuSet, Instant, Span};
 
-use super::stage::{Stage, task};
+use super::stage::{Stage, task, wish};
 use super::worker::{Doing, Worker};
-use crate::faults::{goes_on, processor_time};
+use crate::faults::{compute, goes_on, processor_time};
+use crate::long;
 
 /// Threads that compute all the time, bound to these CPUs, with these nice values.
 pub fn hogs(stage: &Stage, cpus: u64, nice: &[i32]) -> Result<Vec<Worker>, String> {
@@ -105,4 +110,86 @@ pub fn thread_that_sleeps_runs_when_it_wakes_up() -> Result<(), String> {
         stage.end()?;
     }
     Ok(())
+}
+
+/// Threads that compute all the time, bound to a CPU of which nearly all is reserved, each run again and again, however many they are, long
+/// before the kernel's watchdog would take the scheduler away (30 s); and the reserved thread has what is reserved.
+pub fn five_hundred_pinned_threads_are_served() -> Result<(), String> {
+    const THREADS: usize = 500;
+    const CPU: u64 = 0b0010;
+    /// The longest that one may wait: twice what it takes until those that come later have to wait behind it, and all that wait
+    /// then have had their turns.
+    const LONGEST_S: u64 = 20;
+    let seconds = if long() { 60 } else { 11 };
+    let mut stage = Stage::load()?;
+    let reserved = Worker::start(Doing::Hogs);
+    let nearly_all = Reservation {
+        cost: Span::from_ms(94),
+        period: Span::from_ms(100),
+        deadline: Span::from_ms(100),
+        ..wish(&reserved, CPU)
+    };
+    stage.must_admit(0, &nearly_all)?;
+    let ends = Arc::<AtomicBool>::default();
+    let (sender, receiver) = mpsc::channel();
+    let threads: Vec<JoinHandle<()>> = (0..THREADS)
+        .map(|_| {
+            let (ends, sender) = (Arc::clone(&ends), sender.clone());
+            thread::spawn(move || {
+                // The receiver waits for all of them. One that computes would delay the start of others.
+                let _ = sender.send(gettid());
+                thread::park();
+                while !ends.load(Ordering::SeqCst) {
+                    compute(Duration::from_micros(100));
+                }
+            })
+        })
+        .collect();
+    let ids: Vec<Pid> = receiver.iter().take(THREADS).collect();
+    for &id in &ids {
+        let bound = stage.standing.bind(id, &CpuSet::from_bits(CPU));
+        bound.map_err(|error| error.to_string())?;
+    }
+    let time = |of: u32| processor_time(of).ok_or("a thread is gone");
+    let times = || {
+        let numbers = ids
+            .iter()
+            .map(|id| id.as_raw_nonzero().get().unsigned_abs());
+        numbers.map(time).collect::<Result<Vec<_>, _>>()
+    };
+    let own = time(reserved.number())?;
+    // Of each thread: what it had used when that was last seen to grow, and when that was.
+    let mut seen: Vec<(Duration, u64)> = times()?.into_iter().map(|used| (used, 0)).collect();
+    let mut longest = 0;
+    for thread in &threads {
+        thread.thread().unpark();
+    }
+    for second in 1..=seconds {
+        thread::sleep(Duration::from_secs(1));
+        // So that no event is lost.
+        stage.take()?;
+        for (seen, used) in seen.iter_mut().zip(times()?) {
+            longest = longest.max(second - seen.1);
+            if used > seen.0 {
+                *seen = (used, second);
+            }
+        }
+    }
+    let used = time(reserved.number())? - own;
+    let share = used.as_secs_f64() / Duration::from_secs(seconds).as_secs_f64();
+    let never = seen.iter().filter(|seen| seen.1 == 0).count();
+    println!(
+        "beside {share:.3} of the CPU each of {THREADS} waited for {longest} s at most, and {never} never ran"
+    );
+    // Otherwise their ends would take minutes.
+    stage.dismiss(0)?;
+    ends.store(true, Ordering::SeqCst);
+    drop(reserved);
+    for thread in threads {
+        thread.join().map_err(|_| "a thread panicked")?;
+    }
+    match never > 0 || longest > LONGEST_S || share < 0.93 {
+        true => Err(format!("allowed are {LONGEST_S} s")),
+        false => stage.end(),
+    }
 }
