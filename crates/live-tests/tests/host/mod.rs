@@ -40,7 +40,7 @@ const BETWEEN_TESTS: Duration = Duration::from_secs(60);
 /// A test, under the name that it has on its machine.
 type Named = (String, &'static Test);
 
-/// Tests that run one after the other: in one boot of a machine, or on this one.
+/// Tests that run one after the other, in one boot of a machine; or one on this machine.
 struct Batch {
     machine: Option<&'static Machine>,
     tests: Vec<Named>,
@@ -89,8 +89,10 @@ fn plan(tests: &'static [Test], arguments: &Arguments) -> (VecDeque<Batch>, usiz
             named.partition(|(name, _)| arguments.select(name));
         filtered += others.len();
         let size = match machine {
-            Some(_) if !arguments.one_boot => TESTS_PER_BOOT,
-            _ => usize::MAX,
+            Some(_) if arguments.one_boot => usize::MAX,
+            Some(_) => TESTS_PER_BOOT,
+            // At the end no CPU is to idle.
+            None => 1,
         };
         batches.extend(asked.chunks(size).map(|tests| Batch {
             machine,
@@ -264,7 +266,7 @@ fn boot(emulator: &Emulator, machine: &Machine, tests: &[Named]) -> Result<Boot,
     Ok(boot)
 }
 
-/// Tests of the emulator itself, one after the other.
+/// Tests that boot for themselves.
 fn on_this_machine(tests: &[Named], results: &Mutex<Results>) {
     for (name, test) in tests {
         let result = std::panic::catch_unwind(test.run);
