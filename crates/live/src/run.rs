@@ -10,6 +10,7 @@ use shiftwork_model::{
 use crate::agent::{AgentConfig, AgentMachine, CpuYield};
 use crate::changes::Changes;
 use crate::fifo;
+use crate::host::{System, Taken};
 use crate::kernel::{EnactorBuilder, KernelMachine, SchedExtOwner, Scheduler, SchedulerConfig};
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
@@ -134,6 +135,7 @@ pub fn run_while<R: Recorder>(
         quantum,
         notes,
         request_notes: Tally::default(),
+        taken_before: Taken::default(),
     };
     let ended = run.execute(recorder, go_on);
     let stopped = run.stop(recorder);
@@ -273,6 +275,8 @@ struct Run<'a> {
     notes: Vec<String>,
     /// Notes on requests of tasks.
     request_notes: Tally,
+    /// What had been taken from the CPUs when the run began.
+    taken_before: Taken,
 }
 
 impl Run<'_> {
@@ -308,6 +312,7 @@ impl Run<'_> {
         self.changes.begin(origin_ns);
         self.workers.start(origin_ns);
         self.machine.begin();
+        self.taken_before = Taken::now(&System::this());
         self.monitor(origin_ns, recorder, go_on)
     }
 
@@ -437,6 +442,10 @@ impl Run<'_> {
         self.machine.unload();
         self.notes.append(&mut self.changes.notes);
         self.notes.extend(self.request_notes.sentences());
+        let taken = Taken::now(&System::this());
+        let span = reached.late_since(Instant::ZERO);
+        self.notes
+            .extend(taken.since(&self.taken_before, &self.plan.cpus, span));
         if lost > 0 {
             self.notes.push(format!(
                 "{lost} events of the trace found no room: the records have gaps"

@@ -11,6 +11,7 @@ mod obstacle;
 pub mod privileges;
 pub mod sched_ext;
 pub mod system;
+pub mod taken;
 
 pub use bandwidth::{DeadlineServer, RealTimeLimit, Served, deadline_servers, real_time_limit};
 pub use deadline::{DeadlineThread, DeadlineThreads, Reservation, deadline_threads};
@@ -18,3 +19,4 @@ pub use kernel::is_real_time;
 pub use obstacle::{Obstacle, obstacle_to_fifo, obstacle_to_pinning, obstacles};
 pub use sched_ext::WATCHDOG_MAX;
 pub use system::System;
+pub use taken::Taken;
