@@ -15,16 +15,16 @@ pub struct Suspending {
 }
 
 impl Suspending {
-    fn cost(&self) -> u128 {
+    pub(super) fn cost(&self) -> u128 {
         self.ranked.task.cost_ns()
     }
 
-    fn suspended(&self) -> u128 {
+    pub(super) fn suspended(&self) -> u128 {
         self.suspension.as_ns().into()
     }
 
     /// What a job takes that nothing interferes with.
-    fn alone(&self) -> u128 {
+    pub(super) fn alone(&self) -> u128 {
         self.cost() + self.suspended()
     }
 

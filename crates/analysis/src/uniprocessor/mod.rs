@@ -5,6 +5,7 @@
 
 mod demand;
 mod edf_rta;
+mod edf_suspension_rta;
 mod edf_suspensions;
 mod fp_rta;
 mod fp_suspensions;
@@ -13,6 +14,7 @@ mod np_fp;
 mod qpa;
 
 pub use edf_rta::edf_rta;
+pub use edf_suspension_rta::edf_rta_with_suspensions;
 pub use edf_suspensions::edf_with_suspensions;
 pub(crate) use fp_rta::{Response, fp_in_time, fp_response_time, fp_responses_with_jitter};
 pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};

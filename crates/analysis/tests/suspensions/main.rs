@@ -8,6 +8,7 @@
 mod acceptance;
 mod definition;
 mod edf;
+mod edf_responses;
 mod published;
 mod schedules;
 mod verdicts;
