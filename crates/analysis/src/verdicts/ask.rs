@@ -8,8 +8,9 @@ use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::{demand_fits, gel_with_points};
 use crate::uniprocessor::{
-    BlockedInterval, Overfull, TooLate, edf_with_suspensions, fp_response_times, fp_rta,
-    fp_rta_with_suspensions, np_edf, np_fp_rta, qpa,
+    BlockedInterval, Overfull, Suspending, TooLate, edf_rta, edf_rta_with_suspensions,
+    edf_with_suspensions, fp_response_times, fp_rta, fp_rta_with_suspensions, np_edf, np_fp_rta,
+    qpa,
 };
 use crate::{Outcome, Sporadic, Steps, Witness};
 
@@ -78,7 +79,7 @@ pub(super) fn ask_fit(case: &Case, _: &mut Steps) -> Shown {
 }
 
 /// Under EDF on one CPU, every job of a set that passes completes by its deadline. Where tasks suspend themselves, it is enough
-/// that those that compute meanwhile are in time, or that a test of tasks that suspend themselves passes.
+/// that those that compute meanwhile are in time, or that one of the two tests of tasks that suspend themselves passes.
 pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
     let Shape::One(cpu) = case.shape else {
         return Shown::Fail(None);
@@ -87,7 +88,7 @@ pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
         let computing = qpa(&case.tasks, whole(), &mut steps.set_aside(2));
         return match computing {
             Outcome::Pass(()) => Shown::Pass(None),
-            _ => without_bounds(edf_with_suspensions(&suspending, steps)),
+            _ => ask_suspending_edf(case, &suspending, steps),
         };
     }
     match qpa(&case.tasks, whole(), steps) {
@@ -99,6 +100,36 @@ pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
             demand: overfull.demand,
         })),
     }
+}
+
+/// By bounds on the responses, where these are in time, else by the demand, which takes deadlines beyond periods, too.
+fn ask_suspending_edf(case: &Case, tasks: &[Suspending], steps: &mut Steps) -> Shown {
+    let found = edf_rta_with_suspensions(tasks, &mut steps.set_aside(2));
+    let gave_up = found == Outcome::StepLimit;
+    if let Outcome::Pass(bounds) = found
+        && are_in_time(case, &bounds)
+    {
+        return Shown::Pass(None);
+    }
+    match edf_with_suspensions(tasks, steps) {
+        Outcome::Fail(_) if gave_up => Shown::StepLimit,
+        found => without_bounds(found),
+    }
+}
+
+fn are_in_time(case: &Case, bounds: &[Span]) -> bool {
+    let mut all = case.tasks.iter().zip(bounds);
+    all.all(|(task, bound)| *bound <= task.deadline)
+}
+
+/// The response times under EDF on one CPU. Where tasks suspend themselves these are bounds, each the best of the two ways.
+pub(super) fn ask_edf_times(case: &Case, steps: &mut Steps) -> Shown {
+    let Some(suspending) = case.suspending() else {
+        return with_bounds(edf_rta(&case.tasks, whole(), steps));
+    };
+    let computing = edf_rta(&case.tasks, whole(), &mut steps.set_aside(2));
+    let suspended = edf_rta_with_suspensions(&suspending, steps);
+    least_bounds(with_bounds(computing), with_bounds(suspended))
 }
 
 /// Under fixed priorities on one CPU. Where tasks suspend themselves, it is enough that those that compute meanwhile are in
@@ -122,7 +153,12 @@ pub(super) fn ask_fp_times(case: &Case, steps: &mut Steps) -> Shown {
     };
     let computing = fp_response_times(&case.ranked(), whole(), &mut steps.set_aside(2));
     let suspended = fp_rta_with_suspensions(&suspending, steps);
-    match (with_bounds(computing), with_bounds(suspended)) {
+    least_bounds(with_bounds(computing), with_bounds(suspended))
+}
+
+/// What two tests show together that each have bounds if they pass.
+fn least_bounds(one: Shown, other: Shown) -> Shown {
+    match (one, other) {
         (Shown::Pass(Some(one)), Shown::Pass(Some(other))) => {
             let least = one.into_iter().zip(other);
             Shown::Pass(Some(least.map(|(one, other)| one.min(other)).collect()))

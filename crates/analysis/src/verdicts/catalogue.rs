@@ -18,8 +18,8 @@ use self::domain::{
     on_one_cpu,
 };
 use super::ask::{
-    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_fp_times, ask_packing, ask_qpa, with_bounds,
-    with_known_bounds, without_bounds,
+    Ask, ask_edf_times, ask_fair_lateness, ask_fit, ask_fp_rta, ask_fp_times, ask_packing, ask_qpa,
+    with_bounds, with_known_bounds, without_bounds,
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
@@ -32,7 +32,6 @@ use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, gel};
 use crate::speedup::speedup;
-use crate::uniprocessor::edf_rta;
 
 /// What is asked of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +115,7 @@ pub const TESTS: &[Test] = &[
         criterion: Criterion::Hard,
         deadlines: Deadlines::Arbitrary,
         exact: Some("one CPU"),
-        source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009; with suspensions docs/theory/suspensions.md, Theorem 3, not refereed",
+        source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009; with suspensions docs/theory/suspensions.md, Theorems 3 and 4, not refereed",
         speaks_of: is_edf,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_qpa),
@@ -135,10 +134,8 @@ pub const TESTS: &[Test] = &[
     non_preemptive::NP_FP_RTA,
     Test {
         name: "edf-rta",
-        source: "Spuri, INRIA RR-2772, 1996; Guan, Yi, DATE 2014",
-        ..times_on_one_cpu(is_edf, |case, steps| {
-            with_bounds(edf_rta(&case.tasks, whole(), steps))
-        })
+        source: "Spuri, INRIA RR-2772, 1996; Guan, Yi, DATE 2014; with suspensions docs/theory/suspensions.md, Theorem 4, not refereed",
+        ..times_on_one_cpu(is_edf, ask_edf_times)
     },
     Test {
         name: "fp-rta",

@@ -92,9 +92,12 @@ fn tasks_on_one_cpu_are_in_time_that_would_not_fit_if_they_computed_meanwhile() 
         assert_eq!(responses(&found), [Some(6), Some(13), Some(14)], "{policy}");
     }
     for policy in ["p-edf", "g-edf", "weak-edf", "strong-edf", "hpa-edf"] {
-        let hard = analysis(&set, policy).hard;
-        let found = (hard.answer, &hard.by[..]);
-        assert_eq!(found, (Answer::Schedulable, &["qpa"][..]), "{policy}");
+        let found = analysis(&set, policy);
+        let hard = (found.hard.answer, &found.hard.by[..]);
+        assert_eq!(hard, (Answer::Schedulable, &["qpa"][..]), "{policy}");
+        assert_eq!(found.soft.answer, Answer::Schedulable, "{policy}");
+        // The first, released 10 after a job of the second that is due with it: 6 + 9, and 2 of the job before, less 10.
+        assert_eq!(responses(&found), [Some(7), Some(13), Some(15)], "{policy}");
     }
     for policy in ["np-g-edf", "np-g-fp", "g-fl"] {
         assert_eq!(
