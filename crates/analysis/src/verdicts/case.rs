@@ -135,7 +135,8 @@ impl Case {
     }
 
     /// The same case, its tasks in whole ticks: costs rounded up, periods and deadlines rounded down, which
-    /// only asks for more; and whether nothing had to be rounded. `None` if the tick is a nanosecond.
+    /// only asks for more where releases are at whole ticks, as the unit demands: a job that is due no later than another is so by the
+    /// rounded deadlines, too; and whether nothing had to be rounded. `None` if the tick is a nanosecond.
     pub fn in_ticks(&self) -> Option<(Self, bool)> {
         let tick = self.terms.tick.as_ns();
         if tick <= 1 {
