@@ -76,10 +76,10 @@ pub fn quanta_are_given_as_simulated_under_an_agent() -> Result<(), String> {
     Ok(())
 }
 
-/// The long selection has five times as many seeds, the fast one half of them.
+/// The long selection has five times as many seeds, the fast one a third of them.
 fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result<(), String> {
     let few = seeds.end - seeds.start;
-    let count = if long() { 5 * few } else { few.div_ceil(2) };
+    let count = if long() { 5 * few } else { few.div_ceil(3) };
     let mut disagreeing = Vec::new();
     for seed in seeds.start..seeds.start + count {
         let mut set = random_set(shape, seed)?;
