@@ -247,8 +247,9 @@ static __always_inline s64 turn_left(u32 cpu)
  */
 static int budget_ended(void *map, u32 *key, struct sw_timer *t)
 {
-	check_and_arm_budget(*key);
 	arm_budget(*key, bpf_ktime_get_ns(), turn_left(*key));
+	/* Last: a task may have begun to run meanwhile, and its budget is what counts. */
+	check_and_arm_budget(*key);
 	return 0;
 }
 
