@@ -1,4 +1,4 @@
-//! Time that is taken from the CPUs behind the scheduler's back: by the hypervisor of a virtual machine, and by interrupts.
+//! Time that the hypervisor of a virtual machine, and interrupts, take from the CPUs.
 //!
 //! Budgets are charged for it, as for all time that passes while a thread has a CPU. The kernel counts it in ticks of its own clock, so that a
 //! short run may not show it.
