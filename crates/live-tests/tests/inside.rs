@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use shiftwork_model::RandomStream;
 
 use crate::catalogue::Test;
 use crate::progress;
@@ -22,6 +23,10 @@ const STATE: &str = "/sys/kernel/sched_ext/state";
 const TRACING: &str = "/sys/kernel/tracing";
 /// How often a running test is looked at.
 const POLL: Duration = Duration::from_millis(5);
+/// The seed from which the moments are drawn at which tests begin; without it each begins at once.
+pub const VARY: &str = "SHIFTWORK_VARY";
+/// The longest that a test is put off by.
+const PUT_OFF_MAX: Duration = Duration::from_millis(20);
 /// How long a scheduler may take to leave after its test.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -42,7 +47,13 @@ pub fn run(tests: &[Test]) -> ExitCode {
         };
     }
     trace_dumps_of_schedulers();
+    let seed = std::env::var(VARY).ok().and_then(|seed| seed.parse().ok());
+    let mut moments = seed.map(|seed| RandomStream::new(seed, 0, 0));
     for test in arguments.iter().filter_map(find) {
+        if let Some(moments) = &mut moments {
+            let most = PUT_OFF_MAX.as_nanos() as u64;
+            thread::sleep(Duration::from_nanos(moments.below(most)));
+        }
         if !supervise(test) {
             // What it has left would be in the way of all others: they are to have a machine of their own.
             break;

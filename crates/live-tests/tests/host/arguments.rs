@@ -1,4 +1,4 @@
-//! The command line of the runner: what `cargo test` passes to any test program, and one option more.
+//! The command line of the runner: what `cargo test` passes to any test program, and some options more.
 
 use clap::Parser;
 use shiftwork_emulator::KernelChoice;
@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Execute all tests of a machine in one boot, in the order of the catalogue: so a failure is replayed
     #[arg(long)]
     pub one_boot: bool,
+    /// Begin each test at a moment that is drawn from this seed, so that the same programs take another course
+    #[arg(long, value_name = "SEED")]
+    pub vary: Option<u64>,
     #[arg(long, short, hide = true)]
     quiet: bool,
     /// Instead of the tests: the soak of this seed

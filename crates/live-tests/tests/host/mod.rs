@@ -22,6 +22,7 @@ use self::arguments::Arguments;
 use self::machines::{MACHINES, Machine};
 use self::results::Results;
 use crate::catalogue::{Group, Test};
+use crate::inside;
 use crate::long;
 use crate::package::{self, PACKAGE};
 use crate::progress::{Reader, Step};
@@ -46,6 +47,13 @@ struct Batch {
     tests: Vec<Named>,
 }
 
+/// What all boots have in common.
+struct Guests {
+    emulator: Emulator,
+    /// See [`inside::VARY`].
+    vary: Option<u64>,
+}
+
 /// Runs what the command line asks for, as of any test program.
 #[allow(clippy::disallowed_methods, reason = "the duration is shown")]
 pub fn run(tests: &'static [Test]) -> ExitCode {
@@ -63,8 +71,10 @@ pub fn run(tests: &'static [Test]) -> ExitCode {
     let mut results = Results::new(all().count(), filtered, arguments.show_output);
     match Emulator::find_or_fetch() {
         Ok(emulator) => {
+            let vary = arguments.vary;
+            let guests = Guests { emulator, vary };
             let threads = arguments.test_threads.unwrap_or_else(cpus);
-            results = execute(&emulator, batches, threads, results);
+            results = execute(&guests, batches, threads, results);
         }
         Err(unavailable) => {
             let why = unavailable.to_string();
@@ -107,12 +117,7 @@ fn plan(tests: &'static [Test], arguments: &Arguments) -> (VecDeque<Batch>, usiz
 }
 
 /// Executes the batches, so many at once.
-fn execute(
-    emulator: &Emulator,
-    batches: VecDeque<Batch>,
-    threads: usize,
-    results: Results,
-) -> Results {
+fn execute(guests: &Guests, batches: VecDeque<Batch>, threads: usize, results: Results) -> Results {
     let batches = Mutex::new(batches);
     let results = Mutex::new(results);
     let next = || {
@@ -124,7 +129,7 @@ fn execute(
             scope.spawn(|| {
                 while let Some(batch) = next() {
                     match batch.machine {
-                        Some(machine) => on_machine(emulator, machine, &batch.tests, &results),
+                        Some(machine) => on_machine(guests, machine, &batch.tests, &results),
                         None => on_this_machine(&batch.tests, &results),
                     }
                 }
@@ -140,25 +145,26 @@ fn with<T>(results: &Mutex<Results>, change: impl FnOnce(&mut Results) -> T) -> 
 }
 
 /// Boots as often as needed: a test that takes the kernel with it does not take those that follow.
-fn on_machine(emulator: &Emulator, machine: &Machine, tests: &[Named], results: &Mutex<Results>) {
+fn on_machine(guests: &Guests, machine: &Machine, tests: &[Named], results: &Mutex<Results>) {
     let mut rest = tests;
     while !rest.is_empty() {
-        let done = one_boot(emulator, machine, rest, results);
+        let done = one_boot(guests, machine, rest, results);
         rest = &rest[done..];
     }
 }
 
 /// Runs tests in one boot; returns how many of them, at least one, have a result now.
 fn one_boot(
-    emulator: &Emulator,
+    guests: &Guests,
     machine: &Machine,
     tests: &[Named],
     results: &Mutex<Results>,
 ) -> usize {
+    let emulator = &guests.emulator;
     let prepared = emulator
         .kernel(&(machine.kernel)())
         .map_err(BootError::Unavailable)
-        .and_then(|kernel| Ok((kernel, boot(emulator, machine, tests)?)));
+        .and_then(|kernel| Ok((kernel, boot(guests, machine, tests)?)));
     let (kernel, boot) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -189,7 +195,7 @@ fn one_boot(
             running = false;
             let mut output = std::mem::take(&mut output);
             if !passed {
-                output.push(replay(tests));
+                output.push(replay(tests, guests.vary));
             }
             with(results, |results| {
                 results.record(&tests[done].0, passed, Some(took_ms), output);
@@ -211,7 +217,7 @@ fn one_boot(
     };
     if running || (done < tests.len() && !has_failed) {
         output.push(why);
-        output.push(replay(tests));
+        output.push(replay(tests, guests.vary));
         with(results, |results| {
             results.record(&tests[done].0, false, None, output)
         });
@@ -221,16 +227,17 @@ fn one_boot(
 }
 
 /// The command that repeats a boot instruction by instruction.
-fn replay(tests: &[Named]) -> String {
+fn replay(tests: &[Named], vary: Option<u64>) -> String {
     let long = if long() { "SHIFTWORK_LONG=1 " } else { "" };
     let names: Vec<&str> = tests.iter().map(|(name, _)| name.as_str()).collect();
+    let vary = vary.map_or_else(String::new, |seed| format!("--vary {seed} "));
     format!(
-        "to replay it: {long}cargo test -p shiftwork-live-tests --test live --locked -- --exact --one-boot {}",
+        "to replay it: {long}cargo test -p shiftwork-live-tests --test live --locked -- --exact --one-boot {vary}{}",
         names.join(" ")
     )
 }
 
-fn boot(emulator: &Emulator, machine: &Machine, tests: &[Named]) -> Result<Boot, BootError> {
+fn boot(guests: &Guests, machine: &Machine, tests: &[Named]) -> Result<Boot, BootError> {
     let own = std::env::current_exe().map_err(BootError::Files)?;
     let mut boot = Boot::new(own)?;
     boot.accel = Accel::Icount;
@@ -249,17 +256,23 @@ fn boot(emulator: &Emulator, machine: &Machine, tests: &[Named]) -> Result<Boot,
     }];
     if let Some((program, guest)) = &machine.program {
         boot.files.push(CarriedFile {
-            host: emulator.program(program).map_err(BootError::Unavailable)?,
+            host: guests
+                .emulator
+                .program(program)
+                .map_err(BootError::Unavailable)?,
             guest: (*guest).to_owned(),
         });
     }
     if machine.is_debian {
-        boot.base = Base::System(emulator.system()?);
+        boot.base = Base::System(guests.emulator.system()?);
     }
     let environment = &mut boot.environment;
     environment.insert("RUST_BACKTRACE".to_owned(), "1".into());
     if long() {
         environment.insert("SHIFTWORK_LONG".to_owned(), "1".into());
+    }
+    if let Some(seed) = guests.vary {
+        environment.insert(inside::VARY.to_owned(), seed.to_string().into());
     }
     let limits: Duration = tests.iter().map(|(_, test)| test.limit).sum();
     boot.timeout = BETWEEN_TESTS + limits;
