@@ -69,13 +69,21 @@ struct SavedTask {
     on_overrun: String,
 }
 
+/// Differs from boot to boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 impl StateFile {
     /// The file at this path, which need not exist.
     ///
     /// # Errors
     /// If the kernel's boot ID cannot be read.
     pub fn at(path: PathBuf) -> io::Result<Self> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let boot = fs::read_to_string(BOOT_ID).map_err(|error| {
+            let what = format!(
+                "cannot read {BOOT_ID}: {error}; `mount -t proc proc /proc` where it is not mounted"
+            );
+            io::Error::new(error.kind(), what)
+        })?;
         Ok(Self {
             path,
             boot: boot.trim().to_owned(),
