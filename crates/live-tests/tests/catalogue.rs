@@ -135,11 +135,11 @@ tests! {
         standing::thread_admitted_while_it_runs_has_its_budget_at_once,
     }
     Latency {
-        agreement::run_of_nested_affinities_agrees_with_its_simulation within 120,
-        agreement::run_of_arbitrary_affinities_agrees_with_its_simulation within 120,
+        agreement::run_of_nested_affinities_agrees_with_its_simulation within 900,
+        agreement::run_of_arbitrary_affinities_agrees_with_its_simulation within 900,
         agreement::run_under_fixed_priorities_agrees_with_its_simulation,
         agreement::quanta_are_given_as_simulated_under_an_agent,
-        agreement::run_by_an_agent_agrees_with_its_simulation within 120,
+        agreement::run_by_an_agent_agrees_with_its_simulation within 900,
         triggers::triggers_do_in_the_kernel_what_they_do_in_simulations,
         mutexes::mutexes_do_in_the_kernel_what_they_do_in_simulations within 120,
         mutexes::mutexes_do_by_deadlines_what_they_do_in_simulations within 120,
@@ -188,9 +188,9 @@ tests! {
         record::record_names_the_time_without_agent within 120,
         standing::excess::regained_reservation_has_no_new_budget,
         standing::ordinary::thread_that_sleeps_runs_when_it_wakes_up,
-        members::members_cannot_harm_others within 7_200,
     }
     Realtime {
+        members::members_cannot_harm_others within 7_200,
         standing::ordinary::five_hundred_pinned_threads_are_served within 120,
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,

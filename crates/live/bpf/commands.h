@@ -464,25 +464,35 @@ static __always_inline int set_server(struct sw_admit *a)
 }
 
 /*
- * Where the kernel has no timers: does all that is due, and says when to call again.
+ * Where the kernel has no timers: does all that is due, and says when to call again. A task may wait for what this does, and it may run on
+ * that task's CPU.
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
 static __always_inline int tick(struct sw_tick *a)
 {
-	u64 next, at, now;
+	static u64 background_at, loans_at;
+	u64 next, now;
 	u32 k;
 
 	WRITE_ONCE(due, SW_NEVER);
 	next = release_all();
-	at = serve_background();
-	if (at < next)
-		next = at;
-	at = check_loans();
-	if (at < next)
-		next = at;
+	now = bpf_ktime_get_ns();
+	/* Full memory barrier; pairs with arm(). */
+	if (__sync_lock_test_and_set(&background_asked, 0) || now >= background_at ||
+	    now >= READ_ONCE(armed[SW_TIMER_BACKGROUND]))
+		background_at = serve_background();
+	if (background_at < next)
+		next = background_at;
+	/* A thread may wait for it that was not in its queue yet. */
+	if (READ_ONCE(armed[SW_TIMER_BACKGROUND]) < next)
+		next = READ_ONCE(armed[SW_TIMER_BACKGROUND]);
+	if (now >= loans_at || now >= READ_ONCE(armed[SW_TIMER_LOANS]))
+		loans_at = check_loans();
+	if (loans_at < next)
+		next = loans_at;
 	bpf_for(k, 0, cpu_count) {
-		s64 left = check_budget(k);
+		s64 left = READ_ONCE(cpu_at(k)->current) ? check_budget(k) : 0;
 
 		if (!left)
 			left = turn_left(k);

@@ -39,8 +39,9 @@ struct {
 
 static int loans_due(void *map, u32 *key, struct sw_timer *t);
 
-/* Without timers: when tick() is due. */
+/* Without timers: when tick() is due, and whether it is to serve the background, whenever that is due otherwise. */
 u64 due = SW_NEVER;
+u32 background_asked;
 
 /*
  * User space is to call tick() at this instant, and may not know yet.
@@ -107,6 +108,9 @@ SW_FN int arm(u32 which, u64 at)
 	if (!at || at == SW_NEVER)
 		return 0;
 	if (!has_timers) {
+		if (which == SW_TIMER_BACKGROUND)
+			/* Full memory barrier; pairs with tick(). */
+			__sync_lock_test_and_set(&background_asked, 1);
 		alarm(at);
 		return 0;
 	}

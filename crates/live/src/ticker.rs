@@ -1,5 +1,6 @@
 //! Timers for kernels where BPF has none (PREEMPT_RT): a thread that sleeps until an event is due
-//! and then calls the scheduler.
+//! and then calls the scheduler. It runs beside the scheduler's CPUs if it may: on one of them it would keep
+//! tasks waiting, however urgent they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +10,11 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
 };
 
+use shiftwork_model::CpuSet;
+
 use crate::LiveError;
 use crate::sys::bpf::{Command, Loaded, TickNotifier};
-use crate::sys::thread::{Class, set_class};
+use crate::sys::thread::{Class, affinity_outside, set_affinity, set_class};
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
 const PRIORITY: u8 = 90;
@@ -24,8 +27,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread.
-    pub(crate) fn start(loaded: &Loaded) -> Result<Self, LiveError> {
+    /// Starts the thread, beside the scheduler's CPUs, which are these.
+    pub(crate) fn start(loaded: &Loaded, cpus: &CpuSet) -> Result<Self, LiveError> {
         let should_stop = Arc::new(AtomicBool::new(false));
         let notifier = loaded.tick_notifier().map_err(LiveError::system(
             "open the tick ring of the scheduler in the kernel",
@@ -34,10 +37,13 @@ impl Ticker {
             "open the timer program of the scheduler in the kernel",
         ))?;
         let (handle, stop) = (notifier.clone(), Arc::clone(&should_stop));
+        let outside = affinity_outside(cpus)
+            .map_err(LiveError::system("read the CPUs of the timer thread"))?;
         let thread = std::thread::Builder::new()
             .name(String::from("ticker"))
             .spawn(move || {
-                // Without the class it is late more often, which affects only precision.
+                // Without them it is late more often, and in the way of tasks, which affects only precision.
+                let _ = set_affinity(None, &outside);
                 let _ = set_class(None, Class::Fifo(PRIORITY));
                 let Ok(waiter) = handle.waiter() else { return };
                 // Threads have capabilities of their own: what the creator of this one gives up later would stay here.

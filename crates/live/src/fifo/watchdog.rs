@@ -13,7 +13,7 @@ use super::{WATCHDOG_LEVEL, refused};
 use crate::LiveError;
 use crate::sync::Word;
 use crate::sys::clock::monotonic_ns;
-use crate::sys::thread::{Class, affinity, set_affinity, set_class};
+use crate::sys::thread::{Class, affinity_outside, set_affinity, set_class};
 
 /// How often the watchdog checks the heartbeat of the agent.
 const POLL_NS: u64 = 50_000_000;
@@ -35,7 +35,7 @@ impl Watchdog {
     /// If the kernel refuses a thread or its level.
     pub(super) fn start(shared: &Arc<SharedState>, platform: &CpuSet) -> Result<Self, LiveError> {
         let doing = "start the watchdog of the agent";
-        let cpus = elsewhere(platform).map_err(LiveError::system(doing))?;
+        let cpus = affinity_outside(platform).map_err(LiveError::system(doing))?;
         let (shared, state) = (Arc::clone(shared), Arc::new(Word::new(ON)));
         let (sender, ready) = channel();
         let own = Arc::clone(&state);
@@ -62,13 +62,6 @@ impl Drop for Watchdog {
             let _ = thread.join();
         }
     }
-}
-
-/// The calling thread's CPUs outside the platform; all of its CPUs if there are none.
-fn elsewhere(platform: &CpuSet) -> io::Result<CpuSet> {
-    let all = affinity(None)?;
-    let outside: CpuSet = all.iter().filter(|&cpu| !platform.contains(cpu)).collect();
-    Ok(if outside.is_empty() { all } else { outside })
 }
 
 fn run(shared: &SharedState, state: &Word, cpus: &CpuSet, ready: &Sender<io::Result<()>>) {
@@ -126,16 +119,5 @@ mod tests {
                 .iter()
                 .all(|blocker| blocker.word.get() == ENDED)
         );
-    }
-
-    #[test]
-    fn watchdog_avoids_platform_cpus_if_possible() {
-        let all = affinity(None).unwrap();
-        assert_eq!(elsewhere(&all).unwrap(), all);
-        assert_eq!(elsewhere(&CpuSet::EMPTY).unwrap(), all);
-        if all.len() > 1 {
-            let lowest = CpuSet::single(all.lowest().unwrap());
-            assert!(!elsewhere(&lowest).unwrap().intersects(&lowest));
-        }
     }
 }

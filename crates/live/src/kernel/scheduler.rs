@@ -97,7 +97,7 @@ impl Scheduler {
             requests: OnceLock::new(),
             wakeups: (0..TASKS_MAX).map(|_| Wakeups::default()).collect(),
         };
-        let ticker = (!config.has_timers).then(|| Ticker::start(&loaded));
+        let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, &config.cpus));
         Ok(Self {
             _ticker: ticker.transpose()?,
             loaded,

@@ -48,6 +48,16 @@ pub(crate) fn affinity(thread: Option<Pid>) -> io::Result<CpuSet> {
         .collect())
 }
 
+/// The CPUs of the calling thread outside these; all of its CPUs if there are none.
+///
+/// # Errors
+/// If the kernel does not say.
+pub(crate) fn affinity_outside(cpus: &CpuSet) -> io::Result<CpuSet> {
+    let all = affinity(None)?;
+    let outside = all - *cpus;
+    Ok(if outside.is_empty() { all } else { outside })
+}
+
 fn raw(cpus: &CpuSet) -> RawCpuSet {
     let mut raw = RawCpuSet::new();
     for cpu in cpus.iter().filter(|cpu| cpu.index() < RawCpuSet::MAX_CPU) {
@@ -222,5 +232,16 @@ mod tests {
         set_class(None, Class::Ordinary).unwrap();
         set_class(Some(own_id()), Class::Ordinary).unwrap();
         set_exact_timers().unwrap();
+    }
+
+    #[test]
+    fn threads_beside_cpus_avoid_them_if_possible() {
+        let all = affinity(None).unwrap();
+        assert_eq!(affinity_outside(&all).unwrap(), all);
+        assert_eq!(affinity_outside(&CpuSet::EMPTY).unwrap(), all);
+        if all.len() > 1 {
+            let lowest = CpuSet::single(all.lowest().unwrap());
+            assert!(!affinity_outside(&lowest).unwrap().intersects(&lowest));
+        }
     }
 }
