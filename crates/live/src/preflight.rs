@@ -26,6 +26,8 @@ pub(crate) struct Host {
     pub(crate) elsewhere: CpuSet,
     /// The CPU of an agent; one of the platform if there is no other.
     pub(crate) agent_cpu: CpuId,
+    /// Whether it is the only one outside the platform, so that the thread of the run has to use it, too.
+    pub(crate) agent_shares_cpu: bool,
     /// Whether BPF has timers.
     pub(crate) has_timers: bool,
     /// Facts that affect the results, one sentence each.
@@ -68,6 +70,7 @@ pub(crate) fn check(
     }
     let agent_cpu = elsewhere.lowest().or(online.lowest());
     Ok(Host {
+        agent_shares_cpu: elsewhere.len() < 2,
         elsewhere,
         agent_cpu: agent_cpu.unwrap_or(CpuId::from_index(0)),
         has_timers,

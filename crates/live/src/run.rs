@@ -7,7 +7,7 @@ use shiftwork_model::{
     CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, ResourceId, Span, Task, TaskId,
 };
 
-use crate::agent::{AgentConfig, AgentMachine, CpuYield};
+use crate::agent::{AgentConfig, AgentMachine, BelowAgent, CpuYield};
 use crate::changes::Changes;
 use crate::fifo;
 use crate::host::{System, Taken};
@@ -119,11 +119,17 @@ pub fn run_while<R: Recorder>(
         set_affinity(None, &room).map_err(LiveError::system("leave the tasks' CPUs"))?;
     }
     let quantum = backend.quantum();
+    let polls = host.has_timers && matches!(backend, Backend::Agent(_, Attention::Dedicated));
+    let is_below_agent = polls && host.agent_shares_cpu;
     let mut machine = machine(plan, options, backend, &host)?;
     if let Some(folder) = &options.pin {
         machine.pin(folder)?;
     }
     let workers = Workers::spawn(plan, options, &machine.job_barrier())?;
+    let below = is_below_agent.then(BelowAgent::begin);
+    let _below = below
+        .transpose()
+        .map_err(LiveError::system("give way to the agent"))?;
     let horizon = Instant::ZERO + options.horizon;
     let mut run = Run {
         translator: EventTranslator::planned(plan, jobs(plan, options, &workers, horizon), horizon),
@@ -156,7 +162,10 @@ fn machine(
         options,
         policy,
         attention,
-        cpu_yield: CpuYield::SHORT,
+        cpu_yield: match host.agent_shares_cpu {
+            true => CpuYield::LONG,
+            false => CpuYield::SHORT,
+        },
         cpu: host.agent_cpu,
     };
     Ok(match backend {
@@ -172,7 +181,7 @@ fn machine(
             let builder = EnactorBuilder::new(&scheduler, locking)?;
             let owner = SchedExtOwner::new(scheduler, builder.event_ring());
             let build = move || builder.build();
-            // Without timers the agent cannot poll: see `preflight`.
+            // See `preflight`.
             let attention = match host.has_timers {
                 true => attention,
                 false => Attention::Shared,

@@ -12,6 +12,7 @@
 //! B. Brandenburg, "Scaling Global Scheduling with Message Passing", RTAS 2014.
 
 mod answer;
+mod below;
 pub(crate) mod channel;
 mod decider;
 mod enactor;
@@ -20,6 +21,7 @@ mod mailbox;
 mod thread;
 
 pub(crate) use answer::Answer;
+pub(crate) use below::BelowAgent;
 pub(crate) use enactor::{Enactor, Slot, TaskSnapshot, sort_by_time};
 pub(crate) use machine::{AgentConfig, AgentMachine, EnactorOwner};
 pub(crate) use thread::CpuYield;

@@ -114,6 +114,19 @@ pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
     }
 }
 
+/// Whether the calling thread is an ordinary one.
+///
+/// # Errors
+/// If the kernel does not say.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(crate) fn is_ordinary() -> io::Result<bool> {
+    // SAFETY: the call takes a number and returns one.
+    match unsafe { libc::sched_getscheduler(0) } {
+        -1 => Err(io::Error::last_os_error()),
+        policy => Ok(policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_OTHER),
+    }
+}
+
 /// Reservation of the thread under SCHED_DEADLINE; all zero if it has another class.
 ///
 /// # Errors
