@@ -137,7 +137,7 @@ tests! {
     Latency {
         agreement::run_of_nested_affinities_agrees_with_its_simulation within 900,
         agreement::run_of_arbitrary_affinities_agrees_with_its_simulation within 900,
-        agreement::run_under_fixed_priorities_agrees_with_its_simulation,
+        agreement::run_under_fixed_priorities_agrees_with_its_simulation within 400,
         agreement::quanta_are_given_as_simulated_under_an_agent,
         agreement::run_by_an_agent_agrees_with_its_simulation within 900,
         triggers::triggers_do_in_the_kernel_what_they_do_in_simulations,
