@@ -26,12 +26,17 @@ pub(crate) struct Host {
     pub(crate) elsewhere: CpuSet,
     /// The CPU of an agent; one of the platform if there is no other.
     pub(crate) agent_cpu: CpuId,
-    /// Whether it is the only one outside the platform, so that the thread of the run has to use it, too.
-    pub(crate) agent_shares_cpu: bool,
     /// Whether BPF has timers.
     pub(crate) has_timers: bool,
     /// Facts that affect the results, one sentence each.
     pub(crate) notes: Vec<String>,
+}
+
+impl Host {
+    /// Whether the CPU of an agent is the only one outside the platform, so that the thread of the run has to use it, too.
+    pub(crate) fn agent_shares_cpu(&self) -> bool {
+        self.elsewhere.len() < 2
+    }
 }
 
 /// Refuses what cannot run, and says what would be accepted.
@@ -70,7 +75,6 @@ pub(crate) fn check(
     }
     let agent_cpu = elsewhere.lowest().or(online.lowest());
     Ok(Host {
-        agent_shares_cpu: elsewhere.len() < 2,
         elsewhere,
         agent_cpu: agent_cpu.unwrap_or(CpuId::from_index(0)),
         has_timers,

@@ -120,7 +120,7 @@ pub fn run_while<R: Recorder>(
     }
     let quantum = backend.quantum();
     let polls = host.has_timers && matches!(backend, Backend::Agent(_, Attention::Dedicated));
-    let is_below_agent = polls && host.agent_shares_cpu;
+    let is_below_agent = polls && host.agent_shares_cpu();
     let mut machine = machine(plan, options, backend, &host)?;
     if let Some(folder) = &options.pin {
         machine.pin(folder)?;
@@ -162,7 +162,7 @@ fn machine(
         options,
         policy,
         attention,
-        cpu_yield: match host.agent_shares_cpu {
+        cpu_yield: match host.agent_shares_cpu() {
             true => CpuYield::LONG,
             false => CpuYield::SHORT,
         },
@@ -181,7 +181,7 @@ fn machine(
             let builder = EnactorBuilder::new(&scheduler, locking)?;
             let owner = SchedExtOwner::new(scheduler, builder.event_ring());
             let build = move || builder.build();
-            // See `preflight`.
+            // Without timers the agent cannot poll: see `preflight`.
             let attention = match host.has_timers {
                 true => attention,
                 false => Attention::Shared,

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
 };
-
 use shiftwork_model::CpuSet;
 
 use crate::LiveError;

@@ -42,6 +42,23 @@ pub struct World {
     counts: BTreeMap<&'static str, [u32; 2]>,
 }
 
+/// The thread of the daemon that is the scheduler's timer may run on no CPU of tasks, which are 1 to 3.
+fn timer_keeps_off(daemon: u32) -> Result<(), String> {
+    let threads =
+        fs::read_dir(format!("/proc/{daemon}/task")).map_err(|error| error.to_string())?;
+    let status = |it: fs::DirEntry| fs::read_to_string(it.path().join("status")).ok();
+    let mut all = threads.flatten().filter_map(status);
+    let timer = all.find(|status| status.starts_with("Name:\tticker\n"));
+    let timer = timer.ok_or("the daemon has no thread for timers")?;
+    let cpus = timer
+        .lines()
+        .find(|it| it.starts_with("Cpus_allowed_list:"));
+    match cpus {
+        Some("Cpus_allowed_list:\t0") => Ok(()),
+        _ => Err(format!("the thread for timers: {cpus:?}")),
+    }
+}
+
 impl World {
     pub fn new(seed: u64) -> Result<Self, String> {
         write_users()?;
@@ -55,6 +72,9 @@ impl World {
              [limits.cgroup]\ntasks = 100\nshare = 3.0\n\
              [requests.users.{BERT}]\nperiod-max = \"10s\"\non-overrun = [\"throttle\", \"continue\", \"signal\"]"
         ))?;
+        if is_realtime()? {
+            timer_keeps_off(daemon.id()?)?;
+        }
         // Budgets above a millisecond: in the emulator time passes on a CPU while others are executed. With `PREEMPT_RT` a thread that
         // holds a lock of the kernel runs by the budget of the one that waits for it.
         let locks_us = if is_realtime()? { 400 } else { 0 };
