@@ -112,6 +112,7 @@ tests! {
         standing::excess::throttled_threads_hold_no_lock_of_the_kernel,
         standing::excess::throttled_process_can_be_killed,
         standing::ordinary::nice_values_share_a_cpu,
+        standing::ordinary::bound_threads_share_with_others_alike,
         standing::cpus::cpu_goes_that_threads_wait_for,
         standing::thread_that_returns_from_a_higher_class_keeps_its_part,
         standing::inheritance::random::loans_survive_random_events within 400,

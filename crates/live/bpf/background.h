@@ -240,19 +240,42 @@ static __always_inline s64 shared_lag(s32 cpu)
 }
 
 /*
- * Whether the ordinary work that @cpu runs goes on: it has had less than what waits.
+ * How much more a thread of the CPU's own queue has had than one of the queue that all CPUs share, ns: how much further the clock of
+ * the one has come than that of the other. No more counts than what a thread may be ahead, as when one of them was empty for long.
  *
  * Context: as pinned_lag().
  */
-static __always_inline bool goes_on(s32 cpu)
+SW_FN s64 pinned_ahead(s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
-	s64 own;
+	s64 before = pinned_clocks[cpu & (SW_CPUS - 1)].time - READ_ONCE(shared_clock.time), ahead = before - c->pinned_base;
+
+	if (ahead > (s64)SW_AHEAD_MAX)
+		ahead = SW_AHEAD_MAX;
+	else if (ahead < -(s64)SW_AHEAD_MAX)
+		ahead = -(s64)SW_AHEAD_MAX;
+	c->pinned_base = before - ahead;
+	return ahead;
+}
+
+/*
+ * Whether the ordinary work @p that @cpu runs goes on: it has had less than what waits.
+ *
+ * Context: as pinned_lag().
+ */
+static __always_inline bool goes_on(struct task_struct *p, s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	s64 own, pinned, shared;
 
 	if (!c->ordinary_since || c->ordinary_yields || excess_waiting() > 0)
 		return false;
 	own = lag_of_running(cpu, scx_bpf_now());
-	return own < pinned_lag(cpu) && own < shared_lag(cpu);
+	pinned = pinned_lag(cpu);
+	shared = shared_lag(cpu);
+	if (is_pinned(p))
+		return own < pinned && (shared == SW_LAG_MAX || own + pinned_ahead(cpu) < shared);
+	return own < shared && (pinned == SW_LAG_MAX || own < pinned + pinned_ahead(cpu));
 }
 
 /*
@@ -280,20 +303,22 @@ static __always_inline bool pull_pinned(s32 cpu)
 }
 
 /*
- * Lets @cpu run ordinary work. Whether there is any. Its own queue comes before that of all where the first thread has had less;
- * in every eighth turn it is otherwise, so that threads that sleep much, however many, keep neither queue waiting.
+ * Lets @cpu run ordinary work. Whether there is any. Its own queue comes before that of all where the first thread has had less,
+ * with what all of its queue have had; in every eighth turn it is otherwise, so that threads that sleep much, however many, keep neither queue waiting.
  *
  * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
  */
 SW_FN bool pull_background(s32 cpu)
 {
-	s64 shared = shared_lag(cpu);
+	s64 shared = shared_lag(cpu), pinned;
 	bool pinned_first = true;
 
 	if (is_turn_of_excess(cpu) && pull_excess(cpu))
 		return true;
-	if (shared != SW_LAG_MAX && cpu_at(cpu)->pinned_waits)
-		pinned_first = (pinned_lag(cpu) <= shared) == ((cpu_at(cpu)->turn++ & 7) != 7);
+	if (shared != SW_LAG_MAX && cpu_at(cpu)->pinned_waits) {
+		pinned = pinned_lag(cpu);
+		pinned_first = (pinned != SW_LAG_MAX && pinned + pinned_ahead(cpu) <= shared) == ((cpu_at(cpu)->turn++ & 7) != 7);
+	}
 	if (pinned_first && pull_pinned(cpu))
 		return true;
 	if (shared != SW_LAG_MAX && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {

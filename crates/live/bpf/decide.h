@@ -60,6 +60,7 @@ struct sw_cpu {
 	u32 pulls;		/* it takes its assignment from a queue, and lets go of its run queue's lock meanwhile */
 	u32 pinned_waits;	/* its queue of ordinary work is not known to be empty */
 	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */
+	s64 pinned_base;	/* what the clock of its queue was before that of all when neither was ahead, see pinned_ahead() */
 	u64 awaited_since;	/* `began` at that check */
 	u64 awaited_at;		/* when that was */
 } cpus[SW_CPUS];

@@ -83,7 +83,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 	if (cpu_at(cpu)->pending)
 		settle_pending(cpu, prev);
 	limited = prev && !number && !is_dying(prev) && charge_ordinary(prev, cpu);
-	if (!(prev && !number && !limited && goes_on(cpu)) && pull_background(cpu))
+	if (!(prev && !number && !limited && goes_on(prev, cpu)) && pull_background(cpu))
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and @prev is not ordinary work that goes on. */

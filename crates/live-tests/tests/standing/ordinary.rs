@@ -65,6 +65,32 @@ pub fn nice_values_share_a_cpu() -> Result<(), String> {
     stage.end()
 }
 
+/// Threads that compute all the time share two CPUs alike, whether they may use both or are bound to one of them; where too many are
+/// bound to one, these have that CPU.
+pub fn bound_threads_share_with_others_alike() -> Result<(), String> {
+    const SHARED: Duration = Duration::from_secs(4);
+    let stage = Stage::load()?;
+    for (bound, free, wanted) in [(2, 6, 0.25), (1, 3, 0.5), (4, 4, 0.25), (6, 2, 1.0 / 6.0)] {
+        let on_one = hogs(&stage, 0b0100, &vec![0; bound])?;
+        let on_both = hogs(&stage, 0b1100, &vec![0; free])?;
+        let time = |of: &Worker| processor_time(of.number()).ok_or("a thread is gone");
+        let times = || on_one.iter().map(time).collect::<Result<Vec<_>, _>>();
+        let before = times()?;
+        std::thread::sleep(SHARED);
+        let had = times()?.into_iter().zip(before);
+        let had = had.map(|(after, before)| (after - before).as_secs_f64() / SHARED.as_secs_f64());
+        let had: Vec<f64> = had.collect();
+        println!("{bound} bound to a CPU beside {free}: {had:.3?} each, wanted {wanted:.3}");
+        if had.iter().any(|share| (share / wanted - 1.0).abs() > 0.2) {
+            return Err(format!(
+                "{bound} threads that are bound to a CPU, beside {free} that are not, have {had:?} of it, wanted {wanted:.3}"
+            ));
+        }
+        drop(on_both);
+    }
+    stage.end()
+}
+
 /// A thread that sleeps for most of the time runs within microseconds after it wakes up, beside threads that compute all the
 /// time: bound with them to one CPU, or to two.
 pub fn thread_that_sleeps_runs_when_it_wakes_up() -> Result<(), String> {
