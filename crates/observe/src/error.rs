@@ -50,6 +50,14 @@ pub enum ObserveError {
 }
 
 impl ObserveError {
+    /// Whether the counters of the threads can be read all the same.
+    pub const fn leaves_counters(&self) -> bool {
+        matches!(
+            self,
+            Self::NotPermitted { .. } | Self::NoTracefs | Self::OtherNumbers
+        )
+    }
+
     /// Whether another command line helps, rather than another machine or user.
     pub const fn is_input(&self) -> bool {
         matches!(
@@ -58,9 +66,6 @@ impl ObserveError {
         )
     }
 }
-
-/// What helps where the trace cannot be had.
-const SAMPLED: &str = "`--sampled` needs no trace, but finds mean values only and no triggers";
 
 impl fmt::Display for ObserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,16 +87,16 @@ impl fmt::Display for ObserveError {
             ),
             Self::NotPermitted { path } => write!(
                 f,
-                "{path}: permission denied; reading the kernel's trace takes root (`sudo`), outside of containers; {SAMPLED}"
+                "{path}: permission denied; reading the kernel's trace takes root (`sudo`), outside of containers"
             ),
             Self::NoTracefs => write!(
                 f,
-                "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`; {SAMPLED}"
+                "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`"
             ),
             Self::OtherNumbers => write!(
                 f,
                 "this process is in a container, and the kernel's trace has the machine's own thread numbers; run it outside, \
-                 with the number that the process has there; {SAMPLED}"
+                 with the number that the process has there"
             ),
             Self::NoCounters { path } => write!(
                 f,
@@ -111,11 +116,11 @@ mod tests {
     #[test]
     fn messages_say_what_is_wrong_and_what_helps() {
         let path = || "/sys/kernel/tracing/instances".to_owned();
-        let sampled = "; `--sampled` needs no trace, but finds mean values only and no triggers";
-        for (error, is_input, expected) in [
+        for (error, is_input, leaves_counters, expected) in [
             (
                 ObserveError::NoProcess { process: 7 },
                 true,
+                false,
                 "there is no process 7; `pgrep NAME` finds one by its name".to_owned(),
             ),
             (
@@ -124,6 +129,7 @@ mod tests {
                     process: 7,
                 },
                 true,
+                false,
                 "8 is a thread of process 7; name the process".to_owned(),
             ),
             (
@@ -132,35 +138,34 @@ mod tests {
                     names: vec!["a".to_owned(), "b".to_owned()],
                 },
                 true,
+                false,
                 "the process has no thread named `x`; it has a, b".to_owned(),
             ),
             (
                 ObserveError::NotPermitted { path: path() },
                 false,
-                format!(
-                    "/sys/kernel/tracing/instances: permission denied; reading the kernel's trace takes root (`sudo`), outside of \
-                     containers{sampled}"
-                ),
+                true,
+                "/sys/kernel/tracing/instances: permission denied; reading the kernel's trace takes root (`sudo`), outside of \
+                     containers".to_owned(),
             ),
             (
                 ObserveError::NoTracefs,
                 false,
-                format!(
-                    "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`{sampled}"
-                ),
+                true,
+                "the kernel's trace is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`".to_owned(),
             ),
             (
                 ObserveError::OtherNumbers,
                 false,
-                format!(
-                    "this process is in a container, and the kernel's trace has the machine's own thread numbers; run it \
-                     outside, with the number that the process has there{sampled}"
-                ),
+                true,
+                "this process is in a container, and the kernel's trace has the machine's own thread numbers; run it \
+                     outside, with the number that the process has there".to_owned(),
             ),
             (
                 ObserveError::NoCounters {
                     path: "/proc/7/schedstat".to_owned(),
                 },
+                false,
                 false,
                 "/proc/7/schedstat cannot be read; a kernel with CONFIG_SCHED_INFO is needed"
                     .to_owned(),
@@ -171,11 +176,13 @@ mod tests {
                     error: io::ErrorKind::StorageFull.into(),
                 },
                 false,
+                false,
                 "/sys/kernel/tracing/instances: no storage space".to_owned(),
             ),
         ] {
             assert_eq!(error.to_string(), expected);
             assert_eq!(error.is_input(), is_input, "{error}");
+            assert_eq!(error.leaves_counters(), leaves_counters, "{error}");
         }
     }
 }

@@ -58,9 +58,13 @@ pub enum EventKind {
     },
 }
 
-/// A thread of the process.
+/// A thread of the process, or of one that this started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
+    /// The number of its process, which is that of the main thread.
+    pub process: u32,
+    /// The name of its process, that of the main thread; empty if that was never seen.
+    pub process_name: String,
     /// Its name (`comm`); several threads may share one.
     pub name: String,
     /// The CPUs that it may use.
@@ -73,12 +77,12 @@ pub struct Thread {
     pub has_ended: bool,
 }
 
-/// The events of a process in a stretch of time.
+/// The events of a process, and of those that it started, in a stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// The number of the process, which is that of its main thread.
+    /// The number of the first process, which is that of its main thread.
     pub process: u32,
-    /// The threads of the process, by number.
+    /// The threads of all processes, by number.
     pub threads: BTreeMap<u32, Thread>,
     /// When the recording began.
     pub from: Instant,

@@ -285,6 +285,8 @@ mod tests {
 
     fn histories(events: &[Event], gaps: &[(u64, u64)]) -> BTreeMap<u32, History> {
         let thread = |name: &str| Thread {
+            process: 1,
+            process_name: String::new(),
             name: name.to_owned(),
             affinity: CpuSet::first(2),
             cpu_time: None,

@@ -1,6 +1,6 @@
 //! From a running program to a task set.
 //!
-//! This crate owns what is found out about the threads of a process from outside, without changing how they are
+//! This crate owns what is found out about the threads of a process, and of those that it started, from outside, without changing how they are
 //! scheduled: their jobs, what these cost, how far apart they are, and which thread wakes which; and the task-set file
 //! that is proposed. It must never load a scheduler or change a thread, and it leaves nothing behind in the kernel.
 //!
@@ -21,6 +21,7 @@ mod grouping;
 mod jobs;
 mod measure;
 mod process;
+mod process_tree;
 mod proposal;
 mod running;
 mod sampling;
@@ -32,7 +33,7 @@ mod wakeups;
 pub use error::ObserveError;
 pub use event::{Event, EventKind, Recording, SwitchedOut, Thread, Waker};
 pub use measure::{Activity, JOBS_MIN, Measurement, Source, ThreadMeasurement, measure};
-pub use process::check_process;
+pub use process_tree::ProcessTree;
 pub use proposal::{LeftOut, Options, Proposal, Selection, check_names, propose, summary};
 pub use running::{RunningThread, is_asleep, running_threads};
 pub use sampling::Sampling;

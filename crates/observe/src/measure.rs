@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuSet, Span};
 
-use crate::event::Recording;
+use crate::event::{Recording, Thread};
 use crate::grouping::group;
 use crate::jobs::{History, reconstruct};
 use crate::statistics::{Costs, Distances, Percentile};
@@ -62,6 +62,10 @@ impl Activity {
 pub struct ThreadMeasurement {
     /// Its number.
     pub id: u32,
+    /// The number of its process, which is that of the main thread.
+    pub process: u32,
+    /// The name of its process, that of the main thread; empty if that was never seen.
+    pub process_name: String,
     /// Its name.
     pub name: String,
     /// When it began, in clock ticks since boot.
@@ -90,25 +94,80 @@ pub struct ThreadMeasurement {
     pub relation: Relation,
 }
 
+impl ThreadMeasurement {
+    /// Of a thread whose jobs were counted, without what woke them.
+    pub fn counted(
+        id: u32,
+        thread: Thread,
+        jobs: u64,
+        costs: Costs,
+        distances: Option<Distances>,
+        length: Span,
+    ) -> Self {
+        let executed = thread.cpu_time.unwrap_or_default();
+        Self {
+            id,
+            process: thread.process,
+            process_name: thread.process_name,
+            name: thread.name,
+            started: thread.started,
+            has_ended: thread.has_ended,
+            affinity: thread.affinity,
+            jobs,
+            executed,
+            costs,
+            activity: Activity::of(jobs, executed, distances.as_ref(), length),
+            distances,
+            suspended: 0,
+            continued: 0,
+            wakers: Vec::new(),
+            relation: Relation::None,
+        }
+    }
+
+    /// Its name among those of all processes: `name` in the first process, `process/name` in others, `process` for their main
+    /// threads.
+    pub fn label(&self, measurement: &Measurement) -> String {
+        match (self.process == measurement.process, self.id == self.process) {
+            (true, _) => self.name.clone(),
+            (false, true) => self.process_name.clone(),
+            (false, false) => format!("{}/{}", self.process_name, self.name),
+        }
+    }
+}
+
 /// How something was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Every event was traced.
     Trace,
+    /// The daemon took the events of the threads, but not what woke them.
+    Daemon,
     /// Counters of the threads were read now and then.
     Counters,
 }
 
-/// What was measured of a process.
+impl Source {
+    /// As JSON names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Daemon => "daemon",
+            Self::Counters => "counters",
+        }
+    }
+}
+
+/// What was measured of a process, and of those that it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// The number of the process.
+    /// The number of the first process.
     pub process: u32,
     /// For how long.
     pub length: Span,
     /// How.
     pub source: Source,
-    /// Its threads, by number.
+    /// The threads of all, by number.
     pub threads: Vec<ThreadMeasurement>,
     /// Paths of threads of which each triggers the next, from one that no thread triggers to one that triggers none.
     pub paths: Vec<Path>,
@@ -136,32 +195,29 @@ pub fn measure(recording: &Recording, percentile: Percentile) -> Measurement {
     group(&mut histories);
     let relations = relations(&histories);
     let none = History::default();
+    let length = recording.length();
     let threads = recording.threads.iter().map(|(&id, thread)| {
         let history = histories.get(&id).unwrap_or(&none);
         let jobs = history.jobs.as_slice();
         let count = jobs.len() as u64;
         let distances = Distances::of(jobs);
         let executed = thread.cpu_time.unwrap_or_default().max(history.executed);
+        let thread = Thread {
+            cpu_time: Some(executed),
+            ..thread.clone()
+        };
+        let costs = Costs::of(jobs, percentile);
         ThreadMeasurement {
-            id,
-            name: thread.name.clone(),
-            started: thread.started,
-            has_ended: thread.has_ended,
-            affinity: thread.affinity,
-            jobs: count,
-            executed,
-            costs: Costs::of(jobs, percentile),
-            distances,
-            activity: Activity::of(count, executed, distances.as_ref(), recording.length()),
             suspended: jobs.iter().filter(|job| job.suspensions > 0).count() as u64,
             continued: jobs.iter().map(|job| job.continued).sum(),
             wakers: shares(jobs),
             relation: relations.get(&id).cloned().unwrap_or(Relation::None),
+            ..ThreadMeasurement::counted(id, thread, count, costs, distances, length)
         }
     });
     Measurement {
         process: recording.process,
-        length: recording.length(),
+        length,
         source: Source::Trace,
         threads: threads.collect(),
         paths: paths(&histories, &relations),

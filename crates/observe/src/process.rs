@@ -1,6 +1,5 @@
 //! What `/proc` says of a process and its threads.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -27,18 +26,24 @@ pub(crate) struct ThreadFacts {
 ///
 /// # Errors
 /// If there is none, or if it is the number of another thread of a process.
-pub fn check_process(process: u32) -> Result<(), ObserveError> {
+pub(crate) fn check_process(process: u32) -> Result<(), ObserveError> {
     let missing = || ObserveError::NoProcess { process };
-    let status = fs::read_to_string(format!("/proc/{process}/status")).map_err(|_| missing())?;
-    let group = field(&status, "Tgid:").and_then(|text| text.parse().ok());
-    match group.ok_or_else(missing)? {
+    match process_of(process).ok_or_else(missing)? {
         group if group != process => Err(ObserveError::NotMainThread {
             thread: process,
             process: group,
         }),
-        _ if threads(process).is_empty() => Err(missing()),
+        _ if stat(process).is_none() => Err(missing()),
         _ => Ok(()),
     }
+}
+
+/// The process of a thread; `None` if there is no such thread.
+pub(crate) fn process_of(thread: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{thread}/status")).ok()?;
+    field(&String::from_utf8_lossy(&status), "Tgid:")?
+        .parse()
+        .ok()
 }
 
 /// The numbers of the threads of a process, also of those that have just ended; none if there is no such process.
@@ -52,26 +57,24 @@ pub(crate) fn thread_ids(process: u32) -> Vec<u32> {
     ids
 }
 
+/// The name of a thread; `None` if it has ended.
+pub(crate) fn name(process: u32, id: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{process}/task/{id}/comm")).ok()?;
+    Some(shown(&name))
+}
+
 /// The facts about a thread; `None` if it has ended.
 pub(crate) fn thread(process: u32, id: u32) -> Option<ThreadFacts> {
     let folder = format!("/proc/{process}/task/{id}");
-    let name = fs::read(format!("{folder}/comm")).ok()?;
     let status = fs::read(format!("{folder}/status")).ok()?;
     let counters = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
     let stat = fs::read(format!("{folder}/stat")).ok()?;
     facts(
-        &shown(&name),
+        &name(process, id)?,
         &String::from_utf8_lossy(&status),
         &counters,
         &String::from_utf8_lossy(&stat),
     )
-}
-
-/// The threads of a process that have not ended.
-pub(crate) fn threads(process: u32) -> BTreeMap<u32, ThreadFacts> {
-    let ids = thread_ids(process).into_iter();
-    ids.filter_map(|id| Some((id, thread(process, id)?)))
-        .collect()
 }
 
 /// A name in `/proc`, without the end of its line. What is no UTF-8 is replaced.
@@ -80,12 +83,57 @@ pub(crate) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// When the thread began, from its `stat`, in clock ticks since boot. The name before may contain any characters.
-pub(crate) fn started(stat: &str) -> Option<u64> {
-    /// Field 22, counted from the one after the name, which is the second.
-    const STARTED: usize = 19;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(STARTED)?.parse().ok()
+/// What `stat` says of a process or thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// Its name (`comm`).
+    pub(crate) name: String,
+    /// The letter of its state.
+    pub(crate) state: char,
+    /// The process that started it, or has taken it over.
+    pub(crate) parent: u32,
+    /// When it began, in clock ticks since boot.
+    pub(crate) started: u64,
+}
+
+impl Stat {
+    /// The name may contain any characters.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        /// Field 22, counted from the one after the parent, which is the fourth.
+        const STARTED: usize = 17;
+        let (before, after_name) = text.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let mut fields = after_name.split_whitespace();
+        Some(Self {
+            name: name.to_owned(),
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            started: fields.nth(STARTED)?.parse().ok()?,
+        })
+    }
+
+    /// Whether it has ended, and only its parent has not noticed.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// What `stat` says of a process; `None` if it has ended, with all its threads.
+pub(crate) fn stat(process: u32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = Stat::parse(&String::from_utf8_lossy(&text))?;
+    // The main thread may have ended before the others.
+    (!stat.has_ended() || thread_ids(process).len() > 1).then_some(stat)
+}
+
+/// The numbers of all processes, ascending.
+pub(crate) fn process_ids() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut ids: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    ids.sort_unstable();
+    ids
 }
 
 fn facts(name: &str, status: &str, counters: &str, stat: &str) -> Option<ThreadFacts> {
@@ -100,7 +148,7 @@ fn facts(name: &str, status: &str, counters: &str, stat: &str) -> Option<ThreadF
             .next()
             .and_then(|text| text.parse().ok()),
         sleeps: field(status, "voluntary_ctxt_switches:")?.parse().ok()?,
-        started: started(stat)?,
+        started: Stat::parse(stat)?.started,
     })
 }
 
@@ -150,10 +198,21 @@ mod tests {
     }
 
     #[test]
+    fn name_in_stat_may_contain_anything() {
+        let expected = Stat {
+            name: "x) y".to_owned(),
+            state: 'S',
+            parent: 1,
+            started: 4_711,
+        };
+        assert_eq!(Stat::parse(STAT), Some(expected));
+        assert_eq!(Stat::parse("7 (x) S 1"), None);
+    }
+
+    #[test]
     fn own_process_has_threads_and_others_may_not_exist() {
         let own = std::process::id();
         assert!(check_process(own).is_ok());
-        assert!(!threads(own).is_empty());
         let missing = check_process(4_194_305).unwrap_err();
         assert_eq!(
             missing.to_string(),

@@ -372,10 +372,19 @@ fn task_names(chosen: &[Chosen<'_>]) -> Vec<String> {
     names
 }
 
-/// The name of the main thread, which is that of the program if it has not given itself another one.
+/// The name of the process with the most CPU time, launchers are not meant: that of its main thread, which is that of the program
+/// if it has not given itself another one.
 fn set_name(measurement: &Measurement) -> String {
-    let main = measurement.main().map_or("", |it| &it.name);
-    match main.trim() {
+    let mut executed: BTreeMap<u32, (u64, &str)> = BTreeMap::new();
+    for thread in &measurement.threads {
+        let (ns, name) = executed.entry(thread.process).or_default();
+        *ns += thread.executed.as_ns();
+        *name = &thread.process_name;
+    }
+    let busiest = executed
+        .into_iter()
+        .max_by_key(|(id, (ns, _))| (*ns, std::cmp::Reverse(*id)));
+    match busiest.map_or("", |(_, (_, name))| name).trim() {
         "" => format!("process {}", measurement.process),
         name => name.to_owned(),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::process::{field, shown, started, thread, thread_ids};
+use crate::process::{Stat, field, process_ids, shown, thread, thread_ids};
 
 /// A thread of a running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,23 +62,8 @@ pub fn running_threads(processes: &BTreeSet<String>) -> Vec<RunningThread> {
 /// Whether the thread sleeps until something wakes it, not for a device; `None` if it has ended.
 pub fn is_asleep(thread: u32) -> Option<bool> {
     let stat = fs::read(format!("/proc/{thread}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    started(&stat)?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    match after_name.trim_start().chars().next()? {
-        'Z' | 'X' => None,
-        state => Some(state == 'S'),
-    }
-}
-
-/// The numbers of all processes, ascending.
-fn process_ids() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut ids: Vec<u32> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    ids.sort_unstable();
-    ids
+    let stat = Stat::parse(&String::from_utf8_lossy(&stat))?;
+    (!stat.has_ended()).then_some(stat.state == 'S')
 }
 
 fn real_user(status: &str) -> Option<u32> {

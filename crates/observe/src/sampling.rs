@@ -6,20 +6,22 @@ use std::collections::BTreeMap;
 use shiftwork_model::{Instant, Span};
 
 use crate::error::ObserveError;
-use crate::measure::{Activity, Measurement, Source, ThreadMeasurement};
-use crate::process::{ThreadFacts, check_process, now, threads};
+use crate::event::Thread;
+use crate::measure::{Measurement, Source, ThreadMeasurement};
+use crate::process::{ThreadFacts, now, thread};
+use crate::process_tree::ProcessTree;
 use crate::statistics::{Costs, Distances};
-use crate::wakeups::Relation;
 
-/// Reads the counters of the threads of a process again and again.
+/// Reads the counters of the threads of processes again and again.
 pub struct Sampling {
-    process: u32,
+    tree: ProcessTree,
     from: Instant,
     threads: BTreeMap<u32, Sampled>,
 }
 
 /// The counters of a thread.
 struct Sampled {
+    process: u32,
     facts: ThreadFacts,
     /// CPU time and sleeps at the beginning.
     first: (u64, u64),
@@ -31,12 +33,13 @@ struct Sampled {
 }
 
 impl Sampled {
-    fn new(facts: ThreadFacts, is_new: bool) -> Self {
+    fn new(process: u32, facts: ThreadFacts, is_new: bool) -> Self {
         let first = match is_new {
             true => (0, 0),
             false => counters(&facts),
         };
         Self {
+            process,
             first,
             last: counters(&facts),
             facts,
@@ -53,9 +56,10 @@ impl Sampled {
             self.last = now;
         }
         self.facts = facts;
+        self.has_ended = false;
     }
 
-    fn measured(self, id: u32, length: Span) -> ThreadMeasurement {
+    fn measured(self, id: u32, process_name: &str, length: Span) -> ThreadMeasurement {
         let now = counters(&self.facts);
         let (executed, jobs) = (
             now.0.saturating_sub(self.first.0),
@@ -70,28 +74,22 @@ impl Sampled {
             regular: distance,
             regular_percent: 0,
         });
-        let executed_span = Span::from_ns(executed);
-        ThreadMeasurement {
-            id,
+        let thread = Thread {
+            process: self.process,
+            process_name: process_name.to_owned(),
             name: self.facts.name,
+            affinity: self.facts.affinity,
+            cpu_time: Some(Span::from_ns(executed)),
             started: self.facts.started,
             has_ended: self.has_ended,
-            affinity: self.facts.affinity,
-            jobs,
-            executed: executed_span,
-            costs: Costs {
-                p50: mean(executed),
-                p99: largest,
-                max: largest,
-                chosen: largest,
-            },
-            activity: Activity::of(jobs, executed_span, distances.as_ref(), length),
-            distances,
-            suspended: 0,
-            continued: 0,
-            wakers: Vec::new(),
-            relation: Relation::None,
-        }
+        };
+        let costs = Costs {
+            p50: mean(executed),
+            p99: largest,
+            max: largest,
+            chosen: largest,
+        };
+        ThreadMeasurement::counted(id, thread, jobs, costs, distances, length)
     }
 }
 
@@ -100,25 +98,23 @@ fn counters(facts: &ThreadFacts) -> (u64, u64) {
 }
 
 impl Sampling {
-    /// Begins to read the counters of the process.
+    /// Begins to read the counters of these processes, and of those that they will start.
     ///
     /// # Errors
-    /// If there is no such process, or the kernel has no counters.
-    pub fn begin(process: u32) -> Result<Self, ObserveError> {
-        check_process(process)?;
-        let threads = threads(process);
-        if threads.values().all(|facts| facts.cpu_ns.is_none()) {
-            let path = format!("/proc/{process}/schedstat");
+    /// If the kernel has no counters.
+    pub fn begin(tree: ProcessTree) -> Result<Self, ObserveError> {
+        let own = std::process::id();
+        if thread(own, own).is_some_and(|facts| facts.cpu_ns.is_none()) {
+            let path = format!("/proc/{own}/schedstat");
             return Err(ObserveError::NoCounters { path });
         }
-        let threads = threads.into_iter();
-        Ok(Self {
-            process,
+        let mut sampling = Self {
+            tree,
             from: now(),
-            threads: threads
-                .map(|(id, facts)| (id, Sampled::new(facts, false)))
-                .collect(),
-        })
+            threads: BTreeMap::new(),
+        };
+        sampling.look(false);
+        Ok(sampling)
     }
 
     /// How long it has read them.
@@ -136,35 +132,45 @@ impl Sampling {
         self.threads.values().map(|it| it.facts.name.as_str())
     }
 
-    /// Reads the counters, and returns whether the process is still there. The more often, the more single jobs are told
-    /// apart.
+    /// Reads the counters, and returns whether any of the processes is still there. The more often, the more single jobs are
+    /// told apart.
     pub fn poll(&mut self) -> bool {
-        let now = threads(self.process);
-        let is_there = !now.is_empty();
-        for (id, sampled) in &mut self.threads {
-            sampled.has_ended = !now.contains_key(id);
+        self.look(true);
+        self.tree.has_processes()
+    }
+
+    /// What begins while counters are read had none before.
+    fn look(&mut self, has_begun: bool) {
+        for sampled in self.threads.values_mut() {
+            sampled.has_ended = true;
         }
-        for (id, facts) in now {
+        for (id, process) in self.tree.threads() {
+            let Some(facts) = thread(process, id) else {
+                continue;
+            };
             match self.threads.get_mut(&id) {
                 Some(sampled) => sampled.take(facts),
                 None => {
-                    self.threads.insert(id, Sampled::new(facts, true));
+                    let sampled = Sampled::new(process, facts, has_begun);
+                    self.threads.insert(id, sampled);
                 }
             }
         }
-        is_there
     }
 
     /// What was measured.
     pub fn finish(mut self) -> Measurement {
         self.poll();
         let length = self.elapsed();
-        let threads = self.threads.into_iter();
+        let threads = self.threads.into_iter().map(|(id, it)| {
+            let process_name = self.tree.name(it.process);
+            it.measured(id, process_name, length)
+        });
         Measurement {
-            process: self.process,
+            process: self.tree.main(),
             length,
             source: Source::Counters,
-            threads: threads.map(|(id, it)| it.measured(id, length)).collect(),
+            threads: threads.collect(),
             paths: Vec::new(),
             gaps: 0,
             unreadable: 0,
@@ -175,6 +181,7 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Activity;
     use shiftwork_model::CpuSet;
 
     #[test]
@@ -186,12 +193,12 @@ mod tests {
             sleeps,
             started: 1,
         };
-        let mut sampled = Sampled::new(facts(5_000, 100), false);
+        let mut sampled = Sampled::new(7, facts(5_000, 100), false);
         // Two jobs of 100 us; a part of a job; its rest; one more.
         for (cpu_us, sleeps) in [(5_200, 102), (5_500, 102), (5_600, 103), (5_700, 104)] {
             sampled.take(facts(cpu_us, sleeps));
         }
-        let found = sampled.measured(7, Span::from_ms(40));
+        let found = sampled.measured(7, "x", Span::from_ms(40));
         assert_eq!((found.jobs, found.executed), (4, Span::from_us(700)));
         assert_eq!(found.costs.p50, Span::from_us(175));
         assert_eq!(found.costs.max, Span::from_us(400));

@@ -1,4 +1,4 @@
-//! The kernel's trace of a process: an instance of its own below tracefs, which disturbs no other trace.
+//! The kernel's trace of processes: an instance of its own below tracefs, which disturbs no other trace.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,8 @@ use shiftwork_model::Span;
 use crate::collector::Collector;
 use crate::error::ObserveError;
 use crate::event::{Recording, Thread};
-use crate::process::{ThreadFacts, now, thread, thread_ids, threads};
+use crate::process::{ThreadFacts, name, now, thread};
+use crate::process_tree::ProcessTree;
 
 /// Where tracefs may be mounted.
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -35,24 +36,25 @@ const FORM: [(&str, &str); 9] = [
     ("hex", "0"),
     ("bin", "0"),
     ("fields", "0"),
-    // Threads that the process creates are traced, too.
+    // Threads and processes that are created are traced, too.
     ("event-fork", "1"),
 ];
 
 /// The namespace of the machine's own process numbers, which is the same in every kernel.
 const MACHINE_NUMBERS: &str = "pid:[4026531836]";
 
-/// Traces a process until it is dropped, which removes everything from the kernel.
+/// Traces processes until it is dropped, which removes everything from the kernel.
 pub struct TraceSession {
-    process: u32,
+    tree: ProcessTree,
     folder: PathBuf,
     pipe: Option<File>,
     threads: BTreeMap<u32, Known>,
     collected: Collector,
 }
 
-/// A thread of the process.
+/// A thread of one of the processes.
 struct Known {
+    process: u32,
     facts: ThreadFacts,
     /// CPU time when the recording began, or when the thread did.
     began_ns: Option<u64>,
@@ -61,12 +63,11 @@ struct Known {
 }
 
 impl TraceSession {
-    /// Begins to trace the process.
+    /// Begins to trace these processes, and what they will start.
     ///
     /// # Errors
-    /// If there is no such process, or the kernel's trace may not be used.
-    pub fn begin(process: u32) -> Result<Self, ObserveError> {
-        crate::process::check_process(process)?;
+    /// If the kernel's trace may not be used.
+    pub fn begin(tree: ProcessTree) -> Result<Self, ObserveError> {
         let instances = instances()?;
         let own = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         if !own.as_os_str().is_empty() && own != Path::new(MACHINE_NUMBERS) {
@@ -77,7 +78,7 @@ impl TraceSession {
         fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
         // From here on dropping it removes the folder.
         let mut session = Self {
-            process,
+            tree,
             folder,
             pipe: None,
             threads: BTreeMap::new(),
@@ -103,26 +104,51 @@ impl TraceSession {
         let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
         let opened = options.read(true).custom_flags(nonblocking).open(&pipe);
         self.pipe = Some(opened.map_err(|error| failed(&pipe, error))?);
-        self.follow(&thread_ids(self.process))?;
+        self.follow(&self.tree.followed())?;
+        let ids: Vec<u32> = self.tree.threads().into_keys().collect();
+        self.follow(&ids)?;
         for event in ["sched_switch", "sched_waking"] {
             self.write(&format!("events/sched/{event}/enable"), "1")?;
         }
         self.write("tracing_on", "1")?;
         self.collected = Collector::new(now());
-        for (id, facts) in threads(self.process) {
-            let began_ns = facts.cpu_ns;
-            let is_there = true;
-            self.threads.insert(
-                id,
-                Known {
-                    facts,
-                    began_ns,
-                    is_there,
-                },
-            );
+        self.look(false)
+    }
+
+    /// Follows threads that were not known, and notes the names of all. What begins while it is traced has had no CPU time before.
+    fn look(&mut self, is_tracing: bool) -> Result<(), ObserveError> {
+        let there = self.tree.threads();
+        let mut new = Vec::new();
+        for (&id, &process) in &there {
+            match self.threads.get_mut(&id) {
+                Some(known) => {
+                    if let Some(name) = name(process, id) {
+                        known.facts.name = name;
+                    }
+                }
+                None => {
+                    let Some(facts) = thread(process, id) else {
+                        continue;
+                    };
+                    let began_ns = match is_tracing {
+                        true => Some(0),
+                        false => facts.cpu_ns,
+                    };
+                    let known = Known {
+                        process,
+                        facts,
+                        began_ns,
+                        is_there: true,
+                    };
+                    self.threads.insert(id, known);
+                    new.push(id);
+                }
+            }
         }
-        let ids: Vec<u32> = self.threads.keys().copied().collect();
-        self.follow(&ids)
+        match new.is_empty() {
+            true => Ok(()),
+            false => self.follow(&new),
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), ObserveError> {
@@ -153,35 +179,15 @@ impl TraceSession {
         self.threads.values().map(|it| it.facts.name.as_str())
     }
 
-    /// Takes what was traced since the last time, and returns whether the process is still there. To be called several
+    /// Takes what was traced since the last time, and returns whether any of the processes is still there. To be called several
     /// times a second: the kernel has room for that long.
     ///
     /// # Errors
     /// If the trace cannot be read.
     pub fn poll(&mut self) -> Result<bool, ObserveError> {
-        let ids = thread_ids(self.process);
-        let new: Vec<u32> = ids
-            .iter()
-            .copied()
-            .filter(|id| !self.threads.contains_key(id))
-            .collect();
-        for &id in &new {
-            if let Some(facts) = thread(self.process, id) {
-                let known = Known {
-                    facts,
-                    began_ns: Some(0),
-                    is_there: true,
-                };
-                self.threads.insert(id, known);
-            }
-        }
-        if !new.is_empty() {
-            self.follow(&new)?;
-        }
+        self.look(true)?;
         self.read()?;
-        // The main thread may have ended before the others.
-        let is_alive = |id: &u32| thread(self.process, *id).is_some();
-        Ok(ids.iter().any(is_alive))
+        Ok(self.tree.has_processes())
     }
 
     fn read(&mut self) -> Result<(), ObserveError> {
@@ -212,7 +218,7 @@ impl TraceSession {
         let until = now();
         self.write("tracing_on", "0")?;
         for (id, known) in &mut self.threads {
-            let facts = thread(self.process, *id);
+            let facts = thread(known.process, *id);
             known.is_there = facts.is_some();
             if let Some(facts) = facts {
                 known.facts = facts;
@@ -223,6 +229,8 @@ impl TraceSession {
             let ended = known.facts.cpu_ns.filter(|_| known.is_there);
             let times = known.began_ns.zip(ended);
             let thread = Thread {
+                process: known.process,
+                process_name: self.tree.name(known.process).to_owned(),
                 name: known.facts.name.clone(),
                 affinity: known.facts.affinity,
                 cpu_time: times.map(|(began, ended)| Span::from_ns(ended.saturating_sub(began))),
@@ -232,7 +240,7 @@ impl TraceSession {
             (*id, thread)
         });
         let collected = std::mem::replace(&mut self.collected, Collector::new(until));
-        Ok(collected.finish(self.process, threads.collect(), until))
+        Ok(collected.finish(self.tree.main(), threads.collect(), until))
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use shiftwork_live::host::System;
 use shiftwork_model::{CpuSet, Span};
 use shiftwork_observe::{
-    Measurement, ObserveError, Options, Proposal, Sampling, Selection, TraceSession, check_names,
-    measure, propose, summary,
+    Measurement, ObserveError, Options, ProcessTree, Proposal, Sampling, Selection, TraceSession,
+    check_names, measure, propose, summary,
 };
 
 use crate::args::InitArgs;
@@ -54,7 +54,7 @@ fn propose_for(process: u32, args: &InitArgs, console: &mut Console) -> Result<A
         true => sample(process, args, &options),
         false => trace(process, args, &options),
     };
-    let (measurement, has_ended) = measured.map_err(|error| failure(&error))?;
+    let (measurement, has_ended) = measured.map_err(|error| failure_of_trace(&error))?;
     let proposal = propose(&measurement, &options).map_err(|error| failure(&error))?;
     say(&measurement, has_ended, args, console);
     let has_tasks = !proposal.set.tasks.is_empty();
@@ -95,7 +95,7 @@ fn trace(
     args: &InitArgs,
     options: &Options,
 ) -> Result<(Measurement, bool), ObserveError> {
-    let mut session = TraceSession::begin(process)?;
+    let mut session = TraceSession::begin(ProcessTree::of(process)?)?;
     check_names(session.names(), &args.threads)?;
     let mut is_there = true;
     while is_there && session.elapsed() < args.duration && !is_interrupted() {
@@ -112,7 +112,7 @@ fn sample(
     args: &InitArgs,
     options: &Options,
 ) -> Result<(Measurement, bool), ObserveError> {
-    let mut sampling = Sampling::begin(process)?;
+    let mut sampling = Sampling::begin(ProcessTree::of(process)?)?;
     if let Selection::Named(names) = &options.selection {
         check_names(sampling.names(), names)?;
     }
@@ -172,11 +172,13 @@ fn no_tasks(measurement: &Measurement, proposal: &Proposal) -> String {
         let thread = measurement.find(it.id)?;
         Some(format!(
             "\n  `{}` (thread {}): {}",
-            thread.name, it.id, it.reason
+            thread.label(measurement),
+            it.id,
+            it.reason
         ))
     });
     format!(
-        "no task set is proposed, since no thread of process {} has enough jobs in {}; --for measures longer:{}",
+        "no task set is proposed, since no thread of process {} or of what it started has enough jobs in {}; --for measures longer:{}",
         measurement.process,
         shiftwork_report::span(measurement.length.as_ns()),
         reasons.collect::<String>()
@@ -228,10 +230,21 @@ fn exists(path: &str) -> Failure {
     )
 }
 
-fn failure(error: &ObserveError) -> Failure {
+/// The failure of a measurement.
+pub fn failure(error: &ObserveError) -> Failure {
     match error.is_input() {
         true => Failure::input(error),
         false => Failure::Machine(error.to_string()),
+    }
+}
+
+/// The same where counters may be asked for instead.
+fn failure_of_trace(error: &ObserveError) -> Failure {
+    match error.leaves_counters() {
+        true => Failure::Machine(format!(
+            "{error}; `--sampled` needs no trace, but finds mean values only and no triggers"
+        )),
+        false => failure(error),
     }
 }
 

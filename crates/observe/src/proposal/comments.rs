@@ -75,8 +75,8 @@ pub fn summary(measurement: &Measurement) -> String {
         .collect();
     busy.sort_by_key(|it| std::cmp::Reverse(it.executed));
     if !busy.is_empty() {
-        let names = busy.iter().take(BUSIEST_MAX).map(|it| it.name.as_str());
-        let names: Vec<&str> = names.collect();
+        let names = busy.iter().take(BUSIEST_MAX);
+        let names: Vec<String> = names.map(|it| it.label(measurement)).collect();
         parts.push(format!("never asleep: {}", names.join(", ")));
     }
     let mut active: Vec<&ThreadMeasurement> = measurement.threads.iter().collect();
@@ -89,7 +89,7 @@ pub fn summary(measurement: &Measurement) -> String {
         .map(|(index, it)| {
             let rate = rate(it.jobs, measurement.length);
             let unit = if index == 0 { " jobs/s" } else { "" };
-            format!("{} {rate}{unit}", it.name)
+            format!("{} {rate}{unit}", it.label(measurement))
         });
     let named: Vec<String> = named.collect();
     match named.is_empty() {
@@ -122,8 +122,15 @@ fn head(measurement: &Measurement, options: &Options) -> Vec<String> {
         process, length, ..
     } = measurement;
     let name = measurement.main().map_or("", |it| &it.name);
+    let is_alone = measurement.threads.iter().all(|it| it.process == *process);
+    let others = if is_alone {
+        ""
+    } else {
+        " and those that it started"
+    };
     let how = match measurement.source {
         Source::Trace => "by the kernel's trace, to the microsecond",
+        Source::Daemon => "by the daemon, to the microsecond",
         Source::Counters => "by counters of its threads, read now and then",
     };
     let percentile = match options.percentile.percent() {
@@ -134,7 +141,7 @@ fn head(measurement: &Measurement, options: &Options) -> Vec<String> {
         percent => format!("the CPU time that {percent}% of the jobs kept to"),
     };
     let mut head = vec![
-        format!("Proposed by `shiftwork init --pid {process}`, process `{name}`."),
+        format!("Proposed by `shiftwork init --pid {process}`, process `{name}`{others}."),
         format!("Measured for {}, {how}.", span(*length)),
         format!(
             "Costs are {percentile} plus {}%, which is no bound on the worst case. Edit what you know better, then",
@@ -146,6 +153,7 @@ fn head(measurement: &Measurement, options: &Options) -> Vec<String> {
     ];
     match measurement.source {
         Source::Trace => {}
+        Source::Daemon => head.push("Not measured: which thread wakes which.".to_owned()),
         Source::Counters => head.extend([
             "Not measured: single jobs (means over short times are shorter than the longest job), the least".to_owned(),
             "distance of wake-ups, and which thread wakes which. As root, without --sampled, these are measured, too.".to_owned(),
@@ -167,16 +175,20 @@ fn head(measurement: &Measurement, options: &Options) -> Vec<String> {
 fn of_task(chosen: &Chosen<'_>, measurement: &Measurement, options: &Options) -> Vec<String> {
     let thread = chosen.thread;
     let costs = &thread.costs;
-    let is_traced = measurement.source == Source::Trace;
+    let has_jobs = measurement.source != Source::Counters;
     let mut lines = vec![format!(
-        "Thread {}: {}, {} a second, {} of a CPU, {}.",
+        "Thread {}{}: {}, {} a second, {} of a CPU, {}.",
         thread.id,
+        match thread.process == measurement.process {
+            true => String::new(),
+            false => format!(" of process {} (`{}`)", thread.process, thread.process_name),
+        },
         count(thread.jobs, "job"),
         rate(thread.jobs, measurement.length),
         percent(thread.executed, measurement.length),
         thread.activity.name(),
     )];
-    lines.push(match is_traced {
+    lines.push(match has_jobs {
         true => format!(
             "CPU time of a job: {} (median), {} (99%), {} (max).",
             span(costs.p50),
@@ -190,7 +202,7 @@ fn of_task(chosen: &Chosen<'_>, measurement: &Measurement, options: &Options) ->
         ),
     });
     if let Some(distances) = &thread.distances {
-        lines.push(match is_traced {
+        lines.push(match has_jobs {
             true => format!(
                 "From wake-up to wake-up: {} (median), {} (min).",
                 span(distances.median),
@@ -202,7 +214,7 @@ fn of_task(chosen: &Chosen<'_>, measurement: &Measurement, options: &Options) ->
             ),
         });
     }
-    if is_traced {
+    if measurement.source == Source::Trace {
         lines.push(format!("Woken by {}.", wakers(thread, measurement)));
     }
     lines.extend(relation(chosen, measurement));
@@ -242,7 +254,9 @@ fn wakers(thread: &ThreadMeasurement, measurement: &Measurement) -> String {
             Waker::Interrupt => named.push((it.jobs, "timers or devices".to_owned())),
             Waker::Unknown => named.push((it.jobs, "what was not seen".to_owned())),
             Waker::Thread(id) => match measurement.find(id) {
-                Some(other) => named.push((it.jobs, format!("thread `{}`", other.name))),
+                Some(other) => {
+                    named.push((it.jobs, format!("thread `{}`", other.label(measurement))));
+                }
                 None => outside += it.jobs,
             },
         }
@@ -262,7 +276,10 @@ fn wakers(thread: &ThreadMeasurement, measurement: &Measurement) -> String {
 fn relation(chosen: &Chosen<'_>, measurement: &Measurement) -> Option<String> {
     let name = |id: u32| {
         let thread = measurement.find(id);
-        thread.map_or_else(|| format!("thread {id}"), |it| format!("`{}`", it.name))
+        thread.map_or_else(
+            || format!("thread {id}"),
+            |it| format!("`{}`", it.label(measurement)),
+        )
     };
     match &chosen.thread.relation {
         Relation::None => None,
@@ -338,7 +355,9 @@ fn tail(measurement: &Measurement, left_out: &[LeftOut]) -> Vec<String> {
         let thread = measurement.find(it.id)?;
         Some(format!(
             "`{}` (thread {}): {}",
-            thread.name, it.id, it.reason
+            thread.label(measurement),
+            it.id,
+            it.reason
         ))
     });
     let shown: Vec<String> = shown.collect();

@@ -4,19 +4,18 @@ use shiftwork_model::ThreadName;
 
 use crate::measure::{Measurement, ThreadMeasurement};
 
-/// The names of the thread in its process; `None` if it has none that a file can have: the main thread has ended, or a name is
-/// empty.
+/// The names of the thread in its process; `None` if it has none that a file can have: the main thread was never seen, or a name
+/// is empty.
 pub(super) fn thread_name(
     thread: &ThreadMeasurement,
     measurement: &Measurement,
 ) -> Option<ThreadName> {
-    let main = measurement.main()?;
     let can_be_written = |name: &str| (1..=ThreadName::BYTES_MAX).contains(&name.len());
-    if !can_be_written(&main.name) || !can_be_written(&thread.name) {
+    if !can_be_written(&thread.process_name) || !can_be_written(&thread.name) {
         return None;
     }
-    let process = main.name.clone();
-    if thread.id == main.id {
+    let process = thread.process_name.clone();
+    if thread.id == thread.process {
         return Some(ThreadName {
             process,
             name: None,
@@ -27,9 +26,10 @@ pub(super) fn thread_name(
     let mut alike: Vec<&ThreadMeasurement> = measurement
         .threads
         .iter()
-        .filter(|it| it.name == thread.name && (thread.has_ended || !it.has_ended))
+        .filter(|it| it.process == thread.process && it.name == thread.name)
+        .filter(|it| thread.has_ended || !it.has_ended)
         .collect();
-    alike.sort_by_key(|it| (it.id != main.id, it.started, it.id));
+    alike.sort_by_key(|it| (it.id != it.process, it.started, it.id));
     let place = alike.iter().position(|it| it.id == thread.id)?;
     Some(ThreadName {
         process,
@@ -53,6 +53,8 @@ mod tests {
     fn thread(id: u32, name: &str, started: u64) -> ThreadMeasurement {
         ThreadMeasurement {
             id,
+            process: 70,
+            process_name: "rover".to_owned(),
             name: name.to_owned(),
             started,
             has_ended: false,
@@ -89,6 +91,9 @@ mod tests {
     fn threads_with_one_name_are_numbered_by_age() {
         let mut gone = thread(3, "worker", 20);
         gone.has_ended = true;
+        let mut of_child = thread(80, "worker", 8);
+        of_child.process = 79;
+        of_child.process_name = "arm".to_owned();
         let found = names(vec![
             thread(2, "worker", 12),
             gone.clone(),
@@ -98,6 +103,7 @@ mod tests {
             thread(73, "rover", 9),
             thread(74, "name of 16 bytes", 9),
             thread(75, "", 9),
+            of_child,
         ]);
         let of = |what: &str| Some(format!("{what} of process `rover`"));
         let expected = [
@@ -110,8 +116,11 @@ mod tests {
             of("thread `rover` (2)"),
             None,
             None,
+            Some("thread `worker` of process `arm`".to_owned()),
         ];
         assert_eq!(found, expected);
-        assert_eq!(names(vec![thread(1, "a", 1)]), [None], "no main thread");
+        let mut without = thread(1, "a", 1);
+        without.process_name.clear();
+        assert_eq!(names(vec![without]), [None], "no main thread was seen");
     }
 }

@@ -53,6 +53,8 @@ pub fn trace(set: &TaskSet, entry: &Entry, seed: u64) -> Option<Traced> {
     }
     let threads = set.iter().map(|(id, task)| {
         let facts = Thread {
+            process: FIRST,
+            process_name: "simulated".to_owned(),
             name: task.name.clone(),
             affinity: *task.affinity.cpus(),
             cpu_time: None,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_observe::{Measurement, Proposal, Source, ThreadMeasurement, Waker};
+use shiftwork_observe::{Measurement, Proposal, ThreadMeasurement, Waker};
 use shiftwork_trace::SCHEMA_VERSION;
 
 /// What `init --json` prints.
@@ -18,7 +18,7 @@ pub struct InitOutput {
     measured: Option<MeasuredOutput>,
 }
 
-/// What was measured of a process.
+/// What was measured of a process, and of those that it started.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MeasuredOutput {
@@ -38,6 +38,9 @@ struct MeasuredOutput {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ThreadOutput {
+    /// The number of its process, and the name of that.
+    process: u32,
+    process_name: String,
     thread: u32,
     name: String,
     /// `idle`, `rare`, `periodic`, `sporadic` or `busy`.
@@ -141,10 +144,7 @@ impl InitOutput {
             measured: Some(MeasuredOutput {
                 process: measurement.process,
                 length_ns: measurement.length.as_ns(),
-                source: match measurement.source {
-                    Source::Trace => "trace",
-                    Source::Counters => "counters",
-                },
+                source: measurement.source.name(),
                 gaps: measurement.gaps as u64,
                 threads: threads.map(|it| ThreadOutput::of(it, proposal)).collect(),
                 paths: paths.collect(),
@@ -173,6 +173,8 @@ impl ThreadOutput {
             }
         };
         Self {
+            process: thread.process,
+            process_name: thread.process_name.clone(),
             thread: thread.id,
             name: thread.name.clone(),
             activity: thread.activity.name(),
