@@ -411,18 +411,69 @@ fn exec_says_admitted_only_with_a_guarantee() {
 #[test]
 fn measure_proposes_reservation() {
     let daemon = TestDaemon::start();
-    let seen = daemon.run(&["exec", "--measure", "--", "true"]);
+    let seen = daemon.run(&["exec", "--measure", "--", "sleep", "0.2"]);
     let expected = "\
 200 jobs in 2 s: CPU time 900 us (median), 980 us (99%), 1 ms (max)
 period 10 ms (median), 9.95 ms (min)
-proposed: --cost 1.2ms --period 10ms; the cost is the observed maximum plus 20%, which is no bound on the worst case
+proposed: --cost 1.2ms --period 10ms; the cost is the measured maximum plus 20%, which is no bound on the worst case
 ";
     assert_eq!(stdout(&seen), expected);
     let json = &lines(
         "exec",
-        &daemon.run(&["exec", "--measure", "--json", "--", "true"]),
+        &daemon.run(&["exec", "--measure", "--json", "--", "sleep", "0.2"]),
     )[0];
-    assert_eq!(json["proposed"]["cost_ns"], 1_200_000);
+    assert_eq!(json["source"], "daemon");
+    assert_eq!(json["threads"][0]["name"], "sleep");
+    assert_eq!(json["threads"][0]["proposed"]["cost_ns"], 1_200_000);
+}
+
+/// Also what is left behind by a process that has ended.
+#[test]
+fn all_that_a_program_starts_is_measured() {
+    let daemon = TestDaemon::start();
+    let script = "sh -c 'sleep 0.5 & exit 0'; sleep 0.5";
+    let seen = daemon.run(&["exec", "--measure", "--", "sh", "-c", script]);
+    let shown = stdout(&seen);
+    assert!(shown.starts_with("busiest: "), "{shown}");
+    assert_eq!(shown.matches("\nsleep (thread ").count(), 2, "{shown}");
+    assert_eq!(
+        shown.matches("200 jobs in 2 s").count(),
+        shown.matches(" (thread ").count()
+    );
+    assert!(shown.contains("sudo shiftwork init --pid "), "{shown}");
+}
+
+/// By the kernel's trace where that may be used, otherwise by counters.
+#[test]
+fn program_is_measured_without_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("missing.sock");
+    let script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.05; done";
+    let program = ["exec", "--measure", "--json", "--", "sh", "-c", script];
+    let output = shiftwork(&socket, &program);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no daemon"), "{}", stderr(&output));
+    let json = &lines("exec", &output)[0];
+    assert!(json["source"] == "trace" || json["source"] == "counters");
+    let threads = json["threads"].as_array().unwrap();
+    let shell = threads
+        .iter()
+        .find(|it| it["process"] == json["process"])
+        .unwrap();
+    // It sleeps for each of its children, once or twice.
+    assert!(shell["jobs"].as_u64().unwrap() >= 7, "{shell}");
+    assert!(
+        shell["proposed"]["period_ns"].as_u64().unwrap() >= 20_000_000,
+        "{shell}"
+    );
+}
+
+#[test]
+fn program_that_ends_at_once_is_not_measured() {
+    let daemon = TestDaemon::start();
+    let seen = daemon.run(&["exec", "--measure", "--", "true"]);
+    let expected = "nothing was measured: no thread was there for long enough\n";
+    assert_eq!((seen.status.code(), &*stdout(&seen)), (Some(1), expected));
 }
 
 #[test]
@@ -475,7 +526,6 @@ fn verbs_without_daemon_name_command_to_start_it() {
         &["top"],
         &["record"],
         &["exec", "-C", "1ms", "-T", "2ms", "--", "true"],
-        &["exec", "--measure", "--", "true"],
     ] {
         let output = shiftwork(&socket, verb);
         assert_eq!(output.status.code(), Some(3), "{verb:?}");

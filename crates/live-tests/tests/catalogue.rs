@@ -183,6 +183,7 @@ tests! {
         service::program_with_measured_reservation_misses_no_deadline,
         apply::measured_program_gets_its_reservations_from_its_file,
         init::program_is_measured_and_its_task_set_is_admitted,
+        init::launched_program_is_measured_with_what_it_starts,
         init::measurement_without_privileges_names_what_helps,
         programs::each_wait_of_a_program_ends_one_job,
         record::record_names_what_led_to_a_miss within 120,

@@ -1,4 +1,4 @@
-//! `shiftwork init --pid`: what is measured of a program with three threads in a row, by the kernel's trace.
+//! `shiftwork init --pid` and `exec --measure`: what is measured of a program with three threads in a row.
 
 use std::fs;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
@@ -17,7 +17,7 @@ use shiftwork_model::{Arrival, Span, Task, TaskSet};
 use crate::command::{folder, shiftwork};
 use crate::deadline::work::{now_ns, sleep_until};
 use crate::faults::{Actor, compute, wait_for};
-use crate::service::{both, kill};
+use crate::service::{Daemon, both, kill};
 
 /// Where the kernel keeps its traces.
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
@@ -82,6 +82,13 @@ fn passes_on(mut from: PipeReader, run_us: u64, mut to: Option<PipeWriter>) {
             to.write_all(&byte).unwrap();
         }
     }
+}
+
+/// A part: starts [`pipeline`] as a program of its own, for so long.
+pub fn launcher(ms: u64) {
+    // It is killed when dropped.
+    let _program = Actor::start("pipeline").unwrap();
+    thread::sleep(Duration::from_millis(ms));
 }
 
 /// What is left of measurements in the kernel.
@@ -179,6 +186,55 @@ pub fn program_is_measured_and_its_task_set_is_admitted() -> Result<(), String> 
         true => Ok(()),
         false => Err(format!("{:#}", analyzed["admission"])),
     }
+}
+
+/// What a launcher starts is measured, by the daemon and, without one, by the kernel's trace.
+pub fn launched_program_is_measured_with_what_it_starts() -> Result<(), String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let measured = |command: &mut Command| {
+        let launched = command.args(["--measure", "--json", "--"]).arg(&own);
+        let output = launched.args(["--act", "launcher", "3000"]).output();
+        let output = output.map_err(|error| error.to_string())?;
+        println!("{}", both(&output));
+        match output.status.code() {
+            Some(0) => serde_json::from_slice(&output.stdout).map_err(|error| error.to_string()),
+            _ => Err(both(&output)),
+        }
+    };
+    measures_pipeline(&measured(Command::new("shiftwork").arg("exec"))?, "trace")?;
+    assert_nothing_left()?;
+    let mut daemon = Daemon::start("")?;
+    measures_pipeline(&measured(&mut daemon.command("exec"))?, "daemon")?;
+    match daemon.end(Signal::TERM)? {
+        Some(0) => Ok(()),
+        other => Err(format!("the daemon ended by {other:?}: {}", daemon.log())),
+    }
+}
+
+/// That the threads of the program, and not of the launcher, have the costs and periods that are programmed.
+fn measures_pipeline(found: &Value, source: &str) -> Result<(), String> {
+    let threads = found["threads"].as_array().ok_or("no threads")?;
+    let of_launcher = |it: &&Value| it["process"] == found["process"];
+    if found["source"] != source || threads.iter().filter(of_launcher).count() != 1 {
+        return Err(format!("not by {source}, or not one launcher"));
+    }
+    for (name, run_us) in [("sensor", 1_800), ("filter", 2_000), ("actor", 500)] {
+        let thread = threads.iter().find(|it| it["name"] == name);
+        let thread = thread.ok_or_else(|| format!("{name} was not found"))?;
+        let number = |it: &Value| it.as_u64().unwrap_or(0);
+        let (jobs, median) = (number(&thread["jobs"]), number(&thread["cost_ns"]["p50"]));
+        let cost = number(&thread["proposed"]["cost_ns"]);
+        let period = number(&thread["proposed"]["period_ns"]);
+        // The daemon takes a mutex that is handed over for the beginning of a job.
+        let is_right = (130..=200).contains(&jobs)
+            && (run_us * 1_000..2 * run_us * 1_000).contains(&median)
+            && median < cost
+            && period.abs_diff(PERIOD_MS * 1_000_000) < 500_000;
+        if !is_right || of_launcher(&thread) {
+            return Err(format!("{source}: {thread}"));
+        }
+    }
+    Ok(())
 }
 
 /// A measurement that is interrupted, or of which the process ends, keeps what was measured, and leaves nothing in the kernel.

@@ -69,7 +69,8 @@ pub struct ReservationArgs {
     shiftwork exec --cost 2ms --period 10ms -- ./control\n  \
     shiftwork exec --cost 500us --period 2ms --deadline 1ms --cpus 1-3 -- ./imu\n  \
     shiftwork exec --cost 1ms --period 5ms --pid 4711 --all-threads\n  \
-    shiftwork exec --measure -- ./control\n\n\
+    shiftwork exec --measure -- ./control\n  \
+    shiftwork exec --measure -- timeout 10s ./rover\n\n\
     The reservation applies to the main thread; threads and processes that it creates do not inherit it.\n\n\
     Exit status: that of the program; 1 refused, 2 bad usage, 3 no daemon, 126 the program cannot be executed, 127 it is not \
     found.")]
@@ -86,7 +87,10 @@ pub struct ExecArgs {
     /// With --pid: a reservation for each thread of the process.
     #[arg(long, requires = "pid")]
     pub all_threads: bool,
-    /// Reserve nothing: run the program, or observe the thread until Ctrl-C, and propose a reservation.
+    /// Reserve nothing: run the program, or measure the process or thread until Ctrl-C, and propose reservations.
+    ///
+    /// With all threads and processes that it starts. By the daemon if it answers, otherwise by the kernel's trace, which takes
+    /// root, otherwise by counters, which give mean values only.
     #[arg(long, conflicts_with_all = ["cost", "period", "all_threads"])]
     pub measure: bool,
     /// Wait for the program, and exit with status 1 if it missed a deadline and its own status is 0.

@@ -53,10 +53,10 @@ pub struct AskedOutput {
 
 /// Requests the reservation, and executes the program.
 pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
-    let mut client = daemon_client::connect()?;
     if args.measure {
-        return measure(args, &mut client, console);
+        return measure(args, console);
     }
+    let mut client = daemon_client::connect()?;
     if args.strict {
         return strict::run(&mut client);
     }

@@ -35,6 +35,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("punctual", &[run_us]) => punctual(run_us),
         ("declares", []) => crate::programs::declares(),
         ("pipeline", []) => crate::init::pipeline(),
+        ("launcher", &[ms]) => crate::init::launcher(ms),
         ("three-threads", []) => crate::apply::three_threads(),
         ("naps", &[run_us, sleep_us]) => naps(run_us, sleep_us),
         ("beats", &[run_us, period_us]) => beats(run_us, period_us),

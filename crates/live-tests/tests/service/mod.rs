@@ -308,6 +308,7 @@ pub fn program_with_measured_reservation_misses_no_deadline() -> Result<(), Stri
         .map_err(|error| error.to_string())?;
     let seen: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("{error}: {}", both(&output)))?;
+    let seen = &seen["threads"][0];
     let proposed = |key: &str| seen["proposed"][key].as_u64().unwrap_or(0) / 1_000;
     let (cost, period) = (proposed("cost_ns"), proposed("period_ns"));
     let is_near = (COST_US..3 * COST_US).contains(&cost)

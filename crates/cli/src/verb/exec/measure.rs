@@ -1,203 +1,140 @@
-//! `shiftwork exec --measure`: observes a thread without a reservation, and proposes one.
+//! `shiftwork exec --measure`: measures threads without a reservation, of a program with all that it starts or of a running
+//! process, and proposes reservations. By the daemon, otherwise by the kernel's trace, otherwise by counters.
 
+mod by_daemon;
+mod output;
+
+use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::thread;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use shiftwork_client::{Client, Observation};
+use shiftwork_client::{Client, socket_path};
 use shiftwork_model::Span;
-use shiftwork_trace::SCHEMA_VERSION;
+use shiftwork_observe::{
+    Measurement, ObserveError, Percentile, ProcessTree, Sampling, TraceSession,
+};
 
-use super::ExecOutput;
 use crate::args::ExecArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
-use crate::verb::daemon_client;
+use crate::verb::init;
 use crate::verb::watch::{catch_interrupts, is_interrupted};
+use by_daemon::DaemonSession;
 
-/// Margin above the observed maximum, in percent: a later job may take longer.
-const MARGIN_PERCENT: u64 = 20;
+pub use output::MeasuredOutput;
 
-/// Proposed costs and periods are multiples of this.
-const STEP: Span = Span::from_us(10);
+/// How often the daemon is given new threads, and the kernel's trace is read.
+const INTERVAL: Span = Span::from_ms(20);
 
-/// Result of an observation, and the proposal.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct MeasuredOutput {
-    schema_version: u64,
-    /// Length of the observation.
-    observed_ns: u64,
-    /// Number of completed jobs.
-    jobs: u64,
-    cost_ns: CostOutput,
-    period_ns: PeriodOutput,
-    /// CPU time of all jobs.
-    ran_ns: u64,
-    /// The proposed reservation; null if too few jobs were observed, or their cost exceeds their period.
-    proposed: Option<ProposalOutput>,
+/// What measures.
+enum Session {
+    Daemon(Box<DaemonSession>),
+    Trace(Box<TraceSession>),
+    Counters(Sampling),
 }
 
-/// CPU time of jobs.
-#[derive(Debug, Serialize, JsonSchema)]
-struct CostOutput {
-    p50: u64,
-    p99: u64,
-    max: u64,
-}
-
-/// Times from one wake-up to the next.
-#[derive(Debug, Serialize, JsonSchema)]
-struct PeriodOutput {
-    min: u64,
-    p50: u64,
-}
-
-/// A proposed reservation.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ProposalOutput {
-    cost_ns: u64,
-    period_ns: u64,
-}
-
-/// Observes the program until its end, or the thread until Ctrl-C.
-pub fn measure(
-    args: &ExecArgs,
-    client: &mut Client,
-    console: &mut Console,
-) -> Result<Answer, Failure> {
+/// Measures the program until all that it started has ended, or the thread or process until Ctrl-C.
+pub fn measure(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     catch_interrupts();
-    let seen = match args.command.split_first() {
-        Some((program, rest)) => {
-            let mut child = Command::new(program).args(rest).spawn().map_err(|error| {
-                Failure::input(format_args!("{}: {error}", Path::new(program).display()))
-            })?;
-            observe(client, child.id(), || {
-                // `try_wait` fails only if the process is no longer a child.
-                child.try_wait().is_ok_and(|status| status.is_none())
-            })?
+    let mut session = Session::begin(args, console)?;
+    let program = launch(&args.command)?;
+    while !is_interrupted() {
+        thread::sleep(Duration::from_nanos(session.interval().as_ns()));
+        if !session.poll()? {
+            break;
         }
-        None => {
-            let thread = args.tid.or(args.pid).unwrap_or(0);
-            let folder = format!("/proc/{thread}");
-            observe(client, thread, || Path::new(&folder).exists())?
-        }
-    };
-    let answer = show(&seen, console)?;
-    // The observation of a running thread regularly ends by Ctrl-C.
+    }
+    let mut measurement = session.finish(console)?;
+    if let Some(thread) = args.tid {
+        measurement.threads.retain(|it| it.id == thread);
+    }
+    if let Some(mut program) = program {
+        // It has ended, or goes on after Ctrl-C.
+        let _ = program.try_wait();
+    }
+    let has_proposal = output::show(&measurement, console)?;
+    // The measurement of a running thread regularly ends by Ctrl-C.
     Ok(match is_interrupted() && !args.command.is_empty() {
         true => Answer::Interrupted,
-        false => answer,
+        false => Answer::from_truth(has_proposal),
     })
 }
 
-fn observe(
-    client: &mut Client,
-    thread: u32,
-    mut goes_on: impl FnMut() -> bool,
-) -> Result<Observation, Failure> {
-    const INTERVAL: Duration = Duration::from_millis(50);
-    let number = client.observe(Some(thread));
-    let number = number.map_err(|failure| daemon_client::of(&failure))?;
-    while goes_on() && !is_interrupted() {
-        std::thread::sleep(INTERVAL);
-    }
-    let ended = client.end_observation(number);
-    ended.map_err(|failure| daemon_client::of(&failure))
+/// Starts the program, if one is to be started. What its processes leave behind at their end becomes a child of this process.
+fn launch(command: &[OsString]) -> Result<Option<Child>, Failure> {
+    let Some((program, rest)) = command.split_first() else {
+        return Ok(None);
+    };
+    // Without, such processes are measured only if they were found before.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let child = Command::new(program).args(rest).spawn();
+    let child = child
+        .map_err(|error| Failure::input(format_args!("{}: {error}", Path::new(program).display())));
+    child.map(Some)
 }
 
-/// The proposed cost and period: the maximum CPU time of a job with a margin, and the median period. `None` if too few jobs
-/// were observed, or the cost exceeds the period.
-fn proposal(seen: &Observation) -> Option<(Span, Span)> {
-    let up = |ns: u64| ns.checked_next_multiple_of(STEP.as_ns()).map(Span::from_ns);
-    let down = |ns: u64| Span::from_ns(ns - ns % STEP.as_ns());
-    let cost = up(seen.cost_max.as_ns() / 100 * (100 + MARGIN_PERCENT))?;
-    let period = down(seen.period_p50.as_ns());
-    (seen.jobs > 1 && !cost.is_zero() && cost < period).then_some((cost, period))
+/// The processes to be measured.
+fn tree(args: &ExecArgs) -> Result<ProcessTree, ObserveError> {
+    match (args.tid, args.pid) {
+        (Some(thread), _) => ProcessTree::of_thread(thread),
+        (None, Some(process)) => ProcessTree::of(process),
+        (None, None) => Ok(ProcessTree::below_this_process()),
+    }
 }
 
-fn show(seen: &Observation, console: &mut Console) -> Result<Answer, Failure> {
-    let proposal = proposal(seen);
-    if console.json {
-        console.json_line(&ExecOutput::Measured(MeasuredOutput {
-            schema_version: SCHEMA_VERSION,
-            observed_ns: seen.observed.as_ns(),
-            jobs: seen.jobs,
-            cost_ns: CostOutput {
-                p50: seen.cost_p50.as_ns(),
-                p99: seen.cost_p99.as_ns(),
-                max: seen.cost_max.as_ns(),
-            },
-            period_ns: PeriodOutput {
-                min: seen.period_min.as_ns(),
-                p50: seen.period_p50.as_ns(),
-            },
-            ran_ns: seen.ran.as_ns(),
-            proposed: proposal.map(|(cost, period)| ProposalOutput {
-                cost_ns: cost.as_ns(),
-                period_ns: period.as_ns(),
-            }),
-        }))?;
-        return Ok(Answer::from_truth(proposal.is_some()));
+impl Session {
+    fn begin(args: &ExecArgs, console: &Console) -> Result<Self, Failure> {
+        let processes = || tree(args).map_err(|error| init::failure(&error));
+        let no_daemon = match Client::connect(socket_path()) {
+            Ok(client) => {
+                let session = DaemonSession::new(client, processes()?, args.tid);
+                return Ok(Self::Daemon(Box::new(session)));
+            }
+            Err(failure) => failure,
+        };
+        let no_trace = match TraceSession::begin(processes()?) {
+            Ok(session) => {
+                console.note(format!(
+                    "note: measured by the kernel's trace, not by the daemon: {no_daemon}"
+                ));
+                return Ok(Self::Trace(Box::new(session)));
+            }
+            Err(error) => error,
+        };
+        let session = Sampling::begin(processes()?).map_err(|error| init::failure(&error))?;
+        console.note(format!(
+            "note: costs and periods are mean values, by counters alone; the daemon or the kernel's trace would tell jobs apart\n  \
+             no daemon: {no_daemon}\n  no trace: {no_trace}"
+        ));
+        Ok(Self::Counters(session))
     }
-    let span = |span: Span| shiftwork_report::span(span.as_ns());
-    console.line(format!(
-        "{} jobs in {}: CPU time {} (median), {} (99%), {} (max)",
-        seen.jobs,
-        span(seen.observed),
-        span(seen.cost_p50),
-        span(seen.cost_p99),
-        span(seen.cost_max),
-    ))?;
-    console.line(format!(
-        "period {} (median), {} (min)",
-        span(seen.period_p50),
-        span(seen.period_min),
-    ))?;
-    match proposal {
-        Some((cost, period)) => console.line(format!(
-            "proposed: --cost {cost} --period {period}; the cost is the observed maximum plus {MARGIN_PERCENT}%, which is \
-             no bound on the worst case"
-        ))?,
-        None => console.line(
-            "no proposal: too few jobs were observed, or their cost exceeds their period",
-        )?,
-    }
-    Ok(Answer::from_truth(proposal.is_some()))
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn seen(jobs: u64, cost_us: u64, period_us: u64) -> Observation {
-        Observation {
-            observed: Span::from_s(1),
-            jobs,
-            cost_p50: Span::from_us(cost_us),
-            cost_p99: Span::from_us(cost_us),
-            cost_max: Span::from_us(cost_us),
-            period_min: Span::from_us(period_us),
-            period_p50: Span::from_us(period_us),
-            ran: Span::from_us(jobs * cost_us),
+    fn interval(&self) -> Span {
+        match self {
+            Self::Daemon(_) | Self::Trace(_) => INTERVAL,
+            Self::Counters(session) => session.interval(),
         }
     }
 
-    #[test]
-    fn proposal_is_maximum_cost_with_margin_and_median_period() {
-        let us = Span::from_us;
-        assert_eq!(
-            proposal(&seen(9, 1_000, 5_007)),
-            Some((us(1_200), us(5_000)))
-        );
-        assert_eq!(proposal(&seen(9, 1, 5_000)), Some((us(10), us(5_000))));
+    /// Whether any of the processes is still there.
+    fn poll(&mut self) -> Result<bool, Failure> {
+        match self {
+            Self::Daemon(session) => session.poll(),
+            Self::Trace(session) => session.poll().map_err(|error| init::failure(&error)),
+            Self::Counters(session) => Ok(session.poll()),
+        }
     }
 
-    #[test]
-    fn no_proposal_if_cost_exceeds_period() {
-        assert_eq!(proposal(&seen(1, 100, 5_000)), None);
-        assert_eq!(proposal(&seen(9, 4_500, 5_000)), None);
-        assert_eq!(proposal(&seen(9, 0, 5_000)), None);
+    fn finish(self, console: &Console) -> Result<Measurement, Failure> {
+        match self {
+            Self::Daemon(session) => session.finish(console),
+            Self::Trace(session) => {
+                let recording = session.finish().map_err(|error| init::failure(&error))?;
+                Ok(shiftwork_observe::measure(&recording, Percentile::MAX))
+            }
+            Self::Counters(session) => Ok(session.finish()),
+        }
     }
 }

@@ -1,0 +1,210 @@
+//! What `exec --measure` prints.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use shiftwork_model::Span;
+use shiftwork_observe::{Activity, Measurement, Source, ThreadMeasurement, summary};
+use shiftwork_trace::SCHEMA_VERSION;
+
+use crate::failure::Failure;
+use crate::output::Console;
+use crate::verb::exec::ExecOutput;
+
+/// Margin above the measured maximum, in percent: a later job may take longer.
+const MARGIN_PERCENT: u64 = 20;
+
+/// Proposed costs and periods are multiples of this.
+const STEP: Span = Span::from_us(10);
+
+/// So many threads are shown as text.
+const SHOWN_MAX: usize = 10;
+
+/// What was measured of all threads, and the proposals.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MeasuredOutput {
+    schema_version: u64,
+    /// `daemon` or `trace`: each job; `counters`: mean values.
+    source: &'static str,
+    /// Length of the measurement.
+    measured_ns: u64,
+    /// The first process.
+    process: u32,
+    /// Those with the most CPU time first.
+    threads: Vec<ThreadOutput>,
+}
+
+/// What was measured of a thread.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ThreadOutput {
+    /// The number of its process, and the name of that.
+    process: u32,
+    process_name: String,
+    thread: u32,
+    name: String,
+    /// Number of completed jobs.
+    jobs: u64,
+    cost_ns: CostOutput,
+    /// Null with fewer than two jobs.
+    period_ns: Option<PeriodOutput>,
+    /// CPU time, jobs or not.
+    ran_ns: u64,
+    /// The proposed reservation; null if too few jobs were measured, or their cost exceeds their period.
+    proposed: Option<ProposalOutput>,
+}
+
+/// CPU time of jobs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CostOutput {
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// Times from one wake-up to the next.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PeriodOutput {
+    min: u64,
+    p50: u64,
+}
+
+/// A proposed reservation.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProposalOutput {
+    cost_ns: u64,
+    period_ns: u64,
+}
+
+/// The proposed cost and period: the maximum CPU time of a job with a margin, and the median period. `None` if too few jobs
+/// were measured, or the cost exceeds the period.
+fn proposal(thread: &ThreadMeasurement) -> Option<(Span, Span)> {
+    let up = |ns: u64| ns.checked_next_multiple_of(STEP.as_ns()).map(Span::from_ns);
+    let down = |ns: u64| Span::from_ns(ns - ns % STEP.as_ns());
+    let cost = up(thread.costs.max.as_ns() / 100 * (100 + MARGIN_PERCENT))?;
+    let period = down(thread.distances?.median.as_ns());
+    (!cost.is_zero() && cost < period).then_some((cost, period))
+}
+
+/// Prints what was measured; returns whether there is a proposal.
+pub fn show(measurement: &Measurement, console: &mut Console) -> Result<bool, Failure> {
+    let mut threads: Vec<&ThreadMeasurement> = measurement.threads.iter().collect();
+    threads.sort_by_key(|it| (std::cmp::Reverse(it.executed), it.id));
+    let has_proposal = threads.iter().any(|it| proposal(it).is_some());
+    if console.json {
+        console.json_line(&ExecOutput::Measured(MeasuredOutput {
+            schema_version: SCHEMA_VERSION,
+            source: measurement.source.name(),
+            measured_ns: measurement.length.as_ns(),
+            process: measurement.process,
+            threads: threads.iter().map(|it| ThreadOutput::of(it)).collect(),
+        }))?;
+        return Ok(has_proposal);
+    }
+    match threads[..] {
+        [] => console.line("nothing was measured: no thread was there for long enough")?,
+        [thread] => show_thread(thread, measurement, console)?,
+        _ => show_threads(&threads, measurement, console)?,
+    }
+    Ok(has_proposal)
+}
+
+/// Those with jobs, each below its name.
+fn show_threads(
+    threads: &[&ThreadMeasurement],
+    measurement: &Measurement,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    console.line(summary(measurement))?;
+    let has_jobs =
+        |it: &ThreadMeasurement| matches!(it.activity, Activity::Periodic | Activity::Sporadic);
+    let with_jobs = threads.iter().filter(|it| has_jobs(it));
+    let with_jobs: Vec<&ThreadMeasurement> = with_jobs.copied().collect();
+    for thread in with_jobs.iter().take(SHOWN_MAX) {
+        console.line(format!(
+            "\n{} (thread {})",
+            thread.label(measurement),
+            thread.id
+        ))?;
+        show_thread(thread, measurement, console)?;
+    }
+    if let Some(more) = with_jobs.len().checked_sub(SHOWN_MAX).filter(|it| *it > 0) {
+        console.line(format!("\n{more} more with jobs; --json has all"))?;
+    }
+    let others = with_jobs.iter().filter(|it| proposal(it).is_some());
+    if let Some(thread) = others.clone().find(|it| it.id != measurement.process) {
+        console.line(format!(
+            "\n`exec` reserves for the main thread of what it executes. For others while they run: `exec --tid {} ..`; for all at \
+             once a file, which `sudo shiftwork init --pid {}` writes and `shiftwork apply` requests",
+            thread.id, thread.process
+        ))?;
+    }
+    Ok(())
+}
+
+fn show_thread(
+    thread: &ThreadMeasurement,
+    measurement: &Measurement,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let span = |span: Span| shiftwork_report::span(span.as_ns());
+    let costs = &thread.costs;
+    let cost = match measurement.source {
+        Source::Counters => format!(
+            "CPU time {} (mean), {} (largest mean of a short time)",
+            span(costs.p50),
+            span(costs.max)
+        ),
+        Source::Daemon | Source::Trace => format!(
+            "CPU time {} (median), {} (99%), {} (max)",
+            span(costs.p50),
+            span(costs.p99),
+            span(costs.max),
+        ),
+    };
+    let length = span(measurement.length);
+    console.line(format!("{} jobs in {length}: {cost}", thread.jobs))?;
+    if let Some(distances) = &thread.distances {
+        console.line(match measurement.source {
+            Source::Counters => format!("period {} (mean)", span(distances.median)),
+            Source::Daemon | Source::Trace => format!(
+                "period {} (median), {} (min)",
+                span(distances.median),
+                span(distances.min)
+            ),
+        })?;
+    }
+    console.line(match proposal(thread) {
+        Some((cost, period)) => format!(
+            "proposed: --cost {cost} --period {period}; the cost is the measured maximum plus {MARGIN_PERCENT}%, which is \
+             no bound on the worst case"
+        ),
+        None => {
+            "no proposal: too few jobs were measured, or their cost exceeds their period".to_owned()
+        }
+    })
+}
+
+impl ThreadOutput {
+    fn of(thread: &ThreadMeasurement) -> Self {
+        Self {
+            process: thread.process,
+            process_name: thread.process_name.clone(),
+            thread: thread.id,
+            name: thread.name.clone(),
+            jobs: thread.jobs,
+            cost_ns: CostOutput {
+                p50: thread.costs.p50.as_ns(),
+                p99: thread.costs.p99.as_ns(),
+                max: thread.costs.max.as_ns(),
+            },
+            period_ns: thread.distances.map(|it| PeriodOutput {
+                min: it.min.as_ns(),
+                p50: it.median.as_ns(),
+            }),
+            ran_ns: thread.executed.as_ns(),
+            proposed: proposal(thread).map(|(cost, period)| ProposalOutput {
+                cost_ns: cost.as_ns(),
+                period_ns: period.as_ns(),
+            }),
+        }
+    }
+}
