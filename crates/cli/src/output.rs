@@ -168,6 +168,21 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Words in lines of at most so many characters, as far as no word is longer.
+pub fn wrapped<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// `1 task`, `2 tasks`.
 pub fn plural(number: usize, what: &str) -> String {
     match number {

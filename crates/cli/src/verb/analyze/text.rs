@@ -13,7 +13,8 @@ use shiftwork_verbs::why_nothing_is_guaranteed;
 
 use super::{conclusion, remarks};
 use crate::failure::Failure;
-use crate::output::{Console, columns, plural};
+use crate::output::{Console, columns, plural, wrapped};
+use crate::table::WIDTH;
 
 /// Everything: the answer, from the whole to the single task, and the answer again with what would make it yes.
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
@@ -120,7 +121,10 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
     }
 }
 
-/// A line for each policy.
+/// Room for the names of tests, beside what they found.
+const TESTS_WIDTH: usize = 43;
+
+/// A line for each policy that takes the affinities.
 fn table(findings: &Findings) -> String {
     let mut rows = vec![vec![
         "policy".to_owned(),
@@ -128,22 +132,30 @@ fn table(findings: &Findings) -> String {
         "tardiness bounded".to_owned(),
     ]];
     for found in &findings.analysis.policies {
-        let refused = found.refusal.is_some();
+        // What is known of a policy by feasibility or a reduction is shown all the same.
+        if is_left_out(found) {
+            continue;
+        }
         rows.push(vec![
             found.policy.clone(),
-            verdict(&found.hard, refused),
-            verdict(&found.soft, refused),
+            verdict(&found.hard),
+            verdict(&found.soft),
         ]);
     }
     columns(&rows)
 }
 
+/// Whether the policy does not take the affinities, and nothing is to be said of it.
+fn is_left_out(found: &PolicyAnalysis) -> bool {
+    let is_shown = |judgement: &Judgement| judgement.answer == Answer::Schedulable;
+    found.refusal.is_some() && !is_shown(&found.hard) && !is_shown(&found.soft)
+}
+
 /// `yes, by gfb`.
-fn verdict(judgement: &Judgement, refused: bool) -> String {
+fn verdict(judgement: &Judgement) -> String {
     let by = judgement.by.join(" and ");
     match judgement.answer {
         Answer::Schedulable => format!("yes, by {by}"),
-        _ if refused => "-".to_owned(),
         Answer::Unschedulable => format!("no, by {by}"),
         Answer::Unknown => "unknown".to_owned(),
     }
@@ -197,34 +209,46 @@ fn chains(set: &TaskSet, findings: &Findings) -> String {
     }
 }
 
-/// What `-` means, and what proves that policies miss deadlines.
+/// Which policies are not in the table, and what proves that others miss deadlines.
 fn remarks(set: &TaskSet, findings: &Findings) -> Vec<String> {
     let policies = &findings.analysis.policies;
-    let mut lines = Vec::new();
+    let left_out = policies.iter().filter(|it| is_left_out(it));
+    let left_out: Vec<&str> = left_out.map(|it| &*it.policy).collect();
+    let mut lines = match left_out.is_empty() {
+        true => Vec::new(),
+        false => {
+            let text = format!("not for these affinities: {}", left_out.join(", "));
+            wrapped(text.split(' '), WIDTH)
+        }
+    };
     // What no policy can do was said above.
     let known = findings.analysis.feasibility.witness.as_ref();
-    let mut proven: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut proven: Vec<(String, &str)> = Vec::new();
     for found in policies {
         let proof = found.hard.witness.as_ref().or(found.soft.witness.as_ref());
         let Some(proof) = proof.filter(|proof| Some(*proof) != known) else {
             continue;
         };
-        let words = witness(proof, Names(set));
-        match proven.iter_mut().find(|(other, _)| *other == words) {
-            Some((_, names)) => names.push(&found.policy),
-            None => proven.push((words, vec![&found.policy])),
+        proven.push((witness(proof, Names(set)), &found.policy));
+    }
+    let examples = findings.examples.iter();
+    proven.extend(examples.map(|(policy, example)| (example.to_string(), policy.as_str())));
+    lines.extend(by_reason(proven));
+    lines
+}
+
+/// A line for each reason, in the order in which they come first, with all policies of which it is true.
+fn by_reason(proven: Vec<(String, &str)>) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for (reason, policy) in proven {
+        match reasons.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, policies)) => policies.push(policy),
+            None => reasons.push((reason, vec![policy])),
         }
     }
-    for (words, names) in proven {
-        lines.push(format!("{}: {words}", names.join(", ")));
-    }
-    for (policy, example) in &findings.examples {
-        lines.push(format!("{policy}: {example}"));
-    }
-    if policies.iter().any(|found| found.refusal.is_some()) {
-        lines.push("-: the policy does not take these affinities".to_owned());
-    }
-    lines
+    let line =
+        |(reason, policies): (String, Vec<&str>)| format!("{}: {reason}", policies.join(", "));
+    reasons.into_iter().map(line).collect()
 }
 
 /// What every test says of one policy, and of every task the best that is known.
@@ -272,14 +296,10 @@ fn listed(found: &PolicyAnalysis) -> Vec<Vec<String>> {
             Found::NotApplicable,
         ] {
             let names = tests.iter().filter(|(_, found)| *found == one);
-            let names: Vec<&str> = names.map(|(name, _)| *name).collect();
-            if !names.is_empty() {
-                rows.push(vec![
-                    meaning.to_owned(),
-                    in_words(one).to_owned(),
-                    names.join(" "),
-                ]);
-                meaning = "";
+            let mut found = in_words(one);
+            for names in wrapped(names.map(|(name, _)| *name), TESTS_WIDTH) {
+                rows.push(vec![meaning.to_owned(), found.to_owned(), names]);
+                (meaning, found) = ("", "");
             }
         }
     }
