@@ -42,7 +42,7 @@ pub fn measure(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure
     let program = launch(&args.command)?;
     while !is_interrupted() {
         thread::sleep(Duration::from_nanos(session.interval().as_ns()));
-        if !session.poll()? {
+        if !session.poll()? || args.tid.is_some_and(has_ended) {
             break;
         }
     }
@@ -60,6 +60,11 @@ pub fn measure(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure
         true => Answer::Interrupted,
         false => Answer::from_truth(has_proposal),
     })
+}
+
+/// The threads of `/proc` are not listed, but found.
+fn has_ended(thread: u32) -> bool {
+    !Path::new(&format!("/proc/{thread}")).exists()
 }
 
 /// Starts the program, if one is to be started. What its processes leave behind at their end becomes a child of this process.
