@@ -110,12 +110,12 @@ pub fn analyse_under(
         let priced = price.as_ref().zip(candidate.bound.as_ref().ok());
         let account = priced.map(|(price, bound)| {
             let charge = |table| charge(set, candidate, bound, price, table);
-            let question = Question {
+            let policy = PricedPolicy {
                 set,
                 candidate,
                 steps,
             };
-            question.settle(found, [Table::Worst, Table::Average].map(charge))
+            policy.settle(found, [Table::Worst, Table::Average].map(charge))
         });
         let account = account.unwrap_or_default();
         if waits && account.best.is_some() {
@@ -152,14 +152,14 @@ fn charge(
     Some(Charged { table, inflated })
 }
 
-/// One policy.
-struct Question<'a> {
+/// A policy whose scheduling costs something, and the tasks.
+struct PricedPolicy<'a> {
     set: &'a TaskSet,
     candidate: &'a Candidate,
     steps: u64,
 }
 
-impl Question<'_> {
+impl PricedPolicy<'_> {
     /// Puts what is known under overheads, worst and average, in the place of what is known without.
     fn settle(&self, found: &mut PolicyAnalysis, charged: [Option<Charged>; 2]) -> Account {
         let [worst, average] = charged.map(|charged| {
