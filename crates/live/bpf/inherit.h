@@ -24,87 +24,10 @@
 #ifndef SW_INHERIT_H
 #define SW_INHERIT_H
 
-#include "awake.h"
+#include "loan_checks.h"
 #include "waited.h"
 
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
-
-/* How soon loans are checked once more after a change, ns: longer than any callback that knew another number takes. */
-#define SW_LOAN_SETTLES	100000ULL
-/* When they are checked again without a change, ns: after so long for each task that waits, and once more. */
-#define SW_LOAN_CHECK	1000000ULL
-/*
- * Bounds the interrupt in which loans are checked: it ends after the word of `loans_checked` in which it reaches this number, so with
- * 31 + 64 at most, and goes on after SW_LOAN_SETTLES.
- */
-#define SW_LOANS_AT_ONCE 32
-
-/* How many tasks wait for a lock. Written under the core's lock. */
-u32 waiting;
-/* Tasks to check: those that wait, and those that were in a loan a moment ago, a bit each. */
-u64 loans_checked[SW_TASKS / 64];
-/* How often a number was lent, and how often a loan began or ended. */
-u64 loans_made, loans_changed;
-/* Which word of these is checked first, and how many tasks have been by this check: the verifier follows a loop in which it knows a number
- * once for each. */
-u32 loans_turn, loans_count;
-
-/*
- * The task's loan is to be checked.
- *
- * Context: any.
- */
-static __always_inline void mark_loan(u64 i)
-{
-	SW_HIDE(i);
-	i &= SW_TASKS - 1;
-	__sync_fetch_and_or(&loans_checked[i / 64], sw_bit(i % 64));
-}
-
-/*
- * Loans that are marked are checked at once. A check that is under way may have passed them, and does not set the timer to later.
- *
- * Context: any without the core's lock, interrupts off.
- */
-static __always_inline void check_loans_soon(void)
-{
-	u64 now = bpf_ktime_get_ns();
-
-	/* Full memory barrier; pairs with check_loans(). */
-	__sync_lock_test_and_set(&armed[SW_TIMER_LOANS], now);
-	arm(SW_TIMER_LOANS, now);
-}
-
-/*
- * A thread waits for a CPU as a task that sleeps: when it woke up it had another number. @pid: its own in the kernel, which may have
- * changed since it was admitted. Its task is to be awake.
- *
- * Context: enqueue(), interrupts off.
- */
-SW_FN int awaken_soon(u32 i, u32 pid)
-{
-	/* With a loan it is the borrower that waits. */
-	if (!borrower_of(i))
-		WRITE_ONCE(managed_at(i)->pid, pid);
-	mark_loan(i);
-	check_loans_soon();
-	return 0;
-}
-
-/*
- * If the thread, whose own number is this, has another one by a loan, that is to be checked.
- *
- * Context: callback of @p, interrupts off.
- */
-static __always_inline void check_loan_to(struct task_struct *p, u32 own)
-{
-	u32 i = known_number(p);
-
-	if (!i || i == own)
-		return;
-	mark_loan(i);
-	check_loans_soon();
-}
 
 /*
  * The task has its number back if it was lent. What follows for the borrower, check_loan() does.
@@ -123,7 +46,7 @@ SW_FN int take_number_back_locked(u64 now, u32 i)
 	if (m->lends_to && own->thread == borrower && !own->holder)
 		WRITE_ONCE(own->holder, borrower);
 	m->lends_to = 0;
-	loans_changed++;
+	note_change_locked(now);
 	stop_running_locked(now, i);
 	mark_loan(i);
 	return 0;
@@ -270,13 +193,31 @@ static __always_inline u64 begin_loan_locked(u64 now, u32 i, struct task_struct 
 		mark_loan(own);
 	}
 	loans_made++;
-	loans_changed++;
+	note_change_locked(now);
 	/* Full memory barrier: what the borrower runs as, and whether it is awake, is read after it. */
 	__sync_lock_test_and_set(&m->holder, (u64)b);
 	/* Its own as well: for a moment it had that. */
 	changed = suspend_locked(now, own);
 	if (other != own)
 		changed |= suspend_locked(now, other);
+	return changed;
+}
+
+/*
+ * The task is awake or asleep as the thread that has its number. One that is on its way to sleep, and has said so, counts as awake
+ * until it is there, so that a task which is awakened is checked once more.
+ *
+ * Context: core's lock held, interrupts off.
+ */
+static __always_inline u64 sync_loan_locked(u64 now, struct task_struct *p, u32 i)
+{
+	bool was_awake = sw_task(&core, i)->awake;
+	u64 changed = sync_awake_locked(now, p, i);
+
+	if (!was_awake && sw_task(&core, i)->awake) {
+		note_change_locked(now);
+		mark_loan(i);
+	}
 	return changed;
 }
 
@@ -293,7 +234,7 @@ static __always_inline u64 have_own_again_locked(u64 now, u32 i, struct task_str
 	if (m->borrows) {
 		m->borrows = 0;
 		/* It may be in the middle of a callback. */
-		loans_changed++;
+		note_change_locked(now);
 		mark_loan(i);
 	}
 	if (m->narrowed) {
@@ -301,7 +242,7 @@ static __always_inline u64 have_own_again_locked(u64 now, u32 i, struct task_str
 		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, 0);
 		changed = sw_narrow(&core, i, 0);
 	}
-	return changed | sync_awake_locked(now, p, i);
+	return changed | sync_loan_locked(now, p, i);
 }
 
 /*
@@ -323,6 +264,9 @@ static __always_inline u64 update_loan_locked(u64 now, u32 i, struct task_struct
 		return t->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
 	}
 	if (m->holder != (u64)b) {
+		/* What @p has by a loan goes on by a check of that, or @p would have both numbers when it gets this one back. */
+		if (m->borrows && known_number(p) != i)
+			take_number_back_locked(now, known_number(p));
 		take_number_back_locked(now, i);
 		changed = begin_loan_locked(now, i, b, s);
 	}
@@ -333,7 +277,7 @@ static __always_inline u64 update_loan_locked(u64 now, u32 i, struct task_struct
 		emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 		changed |= sw_narrow(&core, i, narrowed);
 	}
-	return changed | sync_awake_locked(now, b, i);
+	return changed | sync_loan_locked(now, b, i);
 }
 
 /*
@@ -368,6 +312,7 @@ SW_FN int check_loan(u32 i)
 	struct sw_storage *s = NULL;
 	unsigned long flags;
 	u64 owner, found, now, changed = 0;
+	bool is_known;
 
 	p = bpf_task_from_pid(READ_ONCE(m->pid));
 	if (!p) {
@@ -375,7 +320,8 @@ SW_FN int check_loan(u32 i)
 		return 0;
 	}
 	owner = READ_ONCE(m->waits) ? thread_waited_for(p) : 0;
-	if (owner)
+	is_known = owner != (u64)p;
+	if (owner && is_known)
 		b = bpf_task_from_pid(BPF_CORE_READ((struct task_struct *)owner, pid));
 	if (b)
 		s = bpf_task_storage_get(&storage, b, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -384,6 +330,8 @@ SW_FN int check_loan(u32 i)
 	SW_HIDE(found);
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
+	if (!is_known)
+		note_change_locked(now);
 	/* Another thread than was read is none that @p waits for. */
 	if (own_number(p) == i && sw_task(&core, i)->state != SW_ABSENT)
 		changed = update_loan_locked(now, i, p, found == owner ? b : NULL, s);
@@ -410,7 +358,7 @@ SW_FN int check_loan(u32 i)
  */
 static __always_inline u64 check_loans(void)
 {
-	u64 changed = READ_ONCE(loans_changed), again = 0;
+	u64 began = bpf_ktime_get_ns(), again = 0;
 	u32 k, word;
 
 	/* Full memory barrier; pairs with check_loans_soon(). */
@@ -426,9 +374,10 @@ static __always_inline u64 check_loans(void)
 			u32 bit = sw_lowest(left), i = word * 64 + bit;
 
 			left &= left - 1;
-			/* Before: what changes sets it again. */
-			if (!READ_ONCE(managed_at(i)->waits) && !READ_ONCE(managed_at(i)->borrows))
-				__sync_fetch_and_and(&loans_checked[word], ~sw_bit(bit));
+			/* Full memory barrier: what changes after what is read here sets it again. */
+			__sync_fetch_and_and(&loans_checked[word], ~sw_bit(bit));
+			if (READ_ONCE(managed_at(i)->waits) || READ_ONCE(managed_at(i)->borrows) || is_unsettled(began))
+				mark_loan(i);
 			check_loan(i);
 			WRITE_ONCE(loans_count, READ_ONCE(loans_count) + 1);
 		}
@@ -439,7 +388,7 @@ static __always_inline u64 check_loans(void)
 	}
 	if (!again)
 		return SW_NEVER;
-	if (READ_ONCE(loans_changed) != changed)
+	if (is_unsettled(began))
 		return bpf_ktime_get_ns() + SW_LOAN_SETTLES;
 	return bpf_ktime_get_ns() + SW_LOAN_CHECK * (READ_ONCE(waiting) + 1);
 }

@@ -5,8 +5,8 @@
  * - shared.h: what user space and the programs exchange; trace.h: the ring of events
  * - lock.h, decide.h: the way of every decision; timers.h: budgets and releases
  * - managed.h: managed tasks; assigned.h: how a CPU comes by what it is to run; triggers.h: tasks that others trigger; mutexes.h: tasks
- *   that lock mutexes; excess.h: what a task does without a budget; inherit.h, waited.h: what waits for a lock serves its holder;
- *   awake.h: whether a thread wants to run, as the kernel has it
+ *   that lock mutexes; excess.h: what a task does without a budget; awake.h: whether a thread wants to run, as the kernel has it;
+ *   inherit.h, waited.h, loan_checks.h: what waits for a lock serves its holder
  * - queues.h, queue_ids.h: where tasks wait; background.h: ordinary work; fair.h: its order; groups.h: weights and limits of control
  *   groups; ordinary.h: how it comes to a CPU; observed.h: ordinary work that is only watched
  * - agent.h: where an agent in user space decides instead; hotplug.h: CPUs that come and go

@@ -220,6 +220,22 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 }
 
 /*
+ * The thread with this PID, which takes part as the task @i, was moved to this queue while it waits.
+ *
+ * A global function: the loop that calls it would have twice as many states.
+ *
+ * Context: no run queue's lock held.
+ */
+SW_FN int on_moved(u32 i, u64 to, u32 pid)
+{
+	/* Full memory barrier; pairs with pull_assigned(). */
+	__sync_lock_test_and_set(&managed_at(i)->queued, is_looked_for_in(to, i));
+	if (to == SW_QUEUE_OF_TASK(i) && !agent_decides && !READ_ONCE(sw_task(&core, i)->awake))
+		awaken_soon(i, pid);
+	return 0;
+}
+
+/*
  * Moves the tasks of a queue that belong to another, 0: all of them, or only this thread. Whether one moved.
  *
  * A global function: the verifier follows it once for each program, not wherever it is called.
@@ -258,9 +274,8 @@ SW_FN int requeue_misplaced(u64 queue, u32 thread)
 				continue;
 		}
 		moved = true;
-		/* Full memory barrier; pairs with pull_assigned(). */
 		if (i)
-			__sync_lock_test_and_set(&managed_at(i)->queued, is_looked_for_in(to, i));
+			on_moved(i, to, p->pid);
 		kick_cpu_for(p, i, to);
 	}
 	bpf_rcu_read_unlock();

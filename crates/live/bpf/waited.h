@@ -49,7 +49,8 @@ static __always_inline bool is_queued(struct rt_mutex_waiter *waiter)
 }
 
 /*
- * The thread that @p waits for and that does not wait itself, as a number; 0: none, or no end was found.
+ * The thread that @p waits for and that does not wait itself, as a number; 0: none, or no end was found. @p itself: it is the first
+ * waiter of a lock without a holder, so either it is about to have the lock, or another one is that is no waiter any more.
  *
  * Context: as holder_for().
  */
@@ -58,11 +59,12 @@ SW_FN u64 thread_waited_for(struct task_struct *p __arg_trusted)
 	u64 thread = holder_for(p->pi_blocked_on), next;
 	u32 k;
 
-	if (!thread || thread == (u64)p)
-		return 0;
 	bpf_for(k, 0, SW_WAITING_MAX) {
-		struct rt_mutex_waiter *waiter = BPF_CORE_READ((struct task_struct *)thread, pi_blocked_on);
+		struct rt_mutex_waiter *waiter;
 
+		if (!thread || thread == (u64)p)
+			return thread;
+		waiter = BPF_CORE_READ((struct task_struct *)thread, pi_blocked_on);
 		if (!waiter || !is_queued(waiter))
 			return thread;
 		next = holder_for(waiter);
