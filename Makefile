@@ -22,7 +22,7 @@
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues
 #   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
 #   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
-#   make models      check the models of what crosses the core's lock, with spin; a minute
+#   make models      check the models of what crosses the core's lock, with spin; two minutes
 #   make faults      put old faults back, one by one, and measure which tests and models find each (ONLY=NAME); an hour
 #   make fuzz-core   the core in C under sanitizers: reachable states, and random events for SECONDS=3600
 #   make lint        only the format, clippy and documentation checks

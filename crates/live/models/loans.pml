@@ -17,7 +17,7 @@
  *	take_back		take_number_back_locked() in inherit.h
  *	check_loan		check_loan(), update_loan_locked(), sync_loan_locked(), kick_for_loan() in inherit.h, is_awake() in awake.h
  *	begin_loan, suspend	begin_loan_locked(), suspend_locked() in inherit.h
- *	requeue			requeue_misplaced() in queues.h
+ *	requeue			requeue_misplaced(), on_moved() in queues.h
  *	loans, check_marked	loans_due(), check_loans() in inherit.h, check_loans_soon(), is_unsettled() in loan_checks.h
  *	cpus, take		ops.dispatch(), ops.running(): pull_assigned() in assigned.h, fetch_borrower() in inherit.h
  *	start			on_start(), recheck_number() in managed.h
