@@ -20,7 +20,7 @@ use crate::failure::{Answer, Failure};
 use crate::output::Console;
 use crate::verb::watch::{catch_interrupts, is_interrupted};
 
-pub use output::InitOutput;
+pub use output::{CostOutput, InitOutput, PeriodOutput};
 
 /// A task-set file for all who have none.
 const EXAMPLE: &str = include_str!("init/example.toml");

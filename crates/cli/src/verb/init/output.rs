@@ -65,7 +65,7 @@ struct ThreadOutput {
 /// CPU time of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CostOutput {
+pub struct CostOutput {
     p50: u64,
     p99: u64,
     max: u64,
@@ -74,9 +74,31 @@ struct CostOutput {
 /// Times from one wake-up to the next.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PeriodOutput {
+pub struct PeriodOutput {
     min: u64,
     p50: u64,
+}
+
+impl CostOutput {
+    /// Of a thread.
+    pub fn of(thread: &ThreadMeasurement) -> Self {
+        Self {
+            p50: thread.costs.p50.as_ns(),
+            p99: thread.costs.p99.as_ns(),
+            max: thread.costs.max.as_ns(),
+        }
+    }
+}
+
+impl PeriodOutput {
+    /// Of a thread; `None` if no distance of two wake-ups is known.
+    pub fn of(thread: &ThreadMeasurement) -> Option<Self> {
+        let distances = thread.distances?;
+        Some(Self {
+            min: distances.min.as_ns(),
+            p50: distances.median.as_ns(),
+        })
+    }
 }
 
 /// Something that woke a thread.
@@ -180,15 +202,8 @@ impl ThreadOutput {
             activity: thread.activity.name(),
             jobs: thread.jobs,
             ran_ns: thread.executed.as_ns(),
-            cost_ns: CostOutput {
-                p50: thread.costs.p50.as_ns(),
-                p99: thread.costs.p99.as_ns(),
-                max: thread.costs.max.as_ns(),
-            },
-            period_ns: thread.distances.map(|it| PeriodOutput {
-                min: it.min.as_ns(),
-                p50: it.median.as_ns(),
-            }),
+            cost_ns: CostOutput::of(thread),
+            period_ns: PeriodOutput::of(thread),
             wakers: thread.wakers.iter().map(waker).collect(),
             task: task.map(|task| task.name.clone()),
             triggered_by: source.map(|task| task.name.clone()),

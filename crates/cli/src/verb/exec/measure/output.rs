@@ -9,6 +9,7 @@ use shiftwork_trace::SCHEMA_VERSION;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::verb::exec::ExecOutput;
+use crate::verb::init::{CostOutput, PeriodOutput};
 
 /// Margin above the measured maximum, in percent: a later job may take longer.
 const MARGIN_PERCENT: u64 = 20;
@@ -50,21 +51,6 @@ struct ThreadOutput {
     ran_ns: u64,
     /// The proposed reservation; null if too few jobs were measured, or their cost exceeds their period.
     proposed: Option<ProposalOutput>,
-}
-
-/// CPU time of jobs.
-#[derive(Debug, Serialize, JsonSchema)]
-struct CostOutput {
-    p50: u64,
-    p99: u64,
-    max: u64,
-}
-
-/// Times from one wake-up to the next.
-#[derive(Debug, Serialize, JsonSchema)]
-struct PeriodOutput {
-    min: u64,
-    p50: u64,
 }
 
 /// A proposed reservation.
@@ -191,15 +177,8 @@ impl ThreadOutput {
             thread: thread.id,
             name: thread.name.clone(),
             jobs: thread.jobs,
-            cost_ns: CostOutput {
-                p50: thread.costs.p50.as_ns(),
-                p99: thread.costs.p99.as_ns(),
-                max: thread.costs.max.as_ns(),
-            },
-            period_ns: thread.distances.map(|it| PeriodOutput {
-                min: it.min.as_ns(),
-                p50: it.median.as_ns(),
-            }),
+            cost_ns: CostOutput::of(thread),
+            period_ns: PeriodOutput::of(thread),
             ran_ns: thread.executed.as_ns(),
             proposed: proposal(thread).map(|(cost, period)| ProposalOutput {
                 cost_ns: cost.as_ns(),
