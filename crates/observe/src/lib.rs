@@ -10,7 +10,7 @@
 //! Measurement -> proposal.rs -> Proposal
 //! ```
 //!
-//! `running.rs` finds threads of running programs again, by the names in such a file.
+//! `process_tree.rs` follows what a process starts, for both. `running.rs` finds threads of running programs again, by the names in such a file.
 //!
 //! Everything from [`Recording`] on is a function of its input. Start reading at [`Event`], then [`measure`].
 

@@ -228,22 +228,31 @@ mod tests {
         }
     }
 
+    /// The threads, once the processes have these names: another program is executed a moment after its process is there.
+    fn look_until(tree: &mut ProcessTree, expected: &[&str]) -> BTreeMap<u32, u32> {
+        let mut names: Vec<String> = Vec::new();
+        for _ in 0..10_000 {
+            let threads = tree.threads();
+            names = threads
+                .values()
+                .map(|it| tree.name(*it).to_owned())
+                .collect();
+            names.sort_unstable();
+            if names == expected {
+                return threads;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("{names:?} instead of {expected:?}");
+    }
+
     #[test]
     fn processes_that_a_process_started_belong_to_its_tree() {
         let launcher = Launcher::start();
         let process = launcher.0.id();
         let mut tree = ProcessTree::of(process).unwrap();
-        // Another program is executed a moment after its process is there.
-        let names = loop {
-            let threads = tree.threads();
-            let mut names: Vec<&str> = threads.values().map(|it| tree.name(*it)).collect();
-            names.sort_unstable();
-            if names == ["sh", "sh", "sleep"] {
-                break names.len();
-            }
-            std::thread::yield_now();
-        };
-        assert_eq!((names, tree.main()), (3, process));
+        let threads = look_until(&mut tree, &["sh", "sh", "sleep"]);
+        assert_eq!((threads.len(), tree.main()), (3, process));
         let mut below = ProcessTree::below_this_process();
         assert_eq!(below.main(), std::process::id());
         let found = below.threads();
@@ -257,12 +266,7 @@ mod tests {
     fn process_stays_in_the_tree_when_its_parent_has_ended() {
         let launcher = Launcher::start();
         let mut tree = ProcessTree::of(launcher.0.id()).unwrap();
-        let threads = loop {
-            let threads = tree.threads();
-            if threads.values().any(|it| tree.name(*it) == "sleep") {
-                break threads;
-            }
-        };
+        let threads = look_until(&mut tree, &["sh", "sh", "sleep"]);
         let sleep = *threads
             .keys()
             .find(|id| tree.name(**id) == "sleep")

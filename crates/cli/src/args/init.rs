@@ -18,7 +18,7 @@ use shiftwork_taskset::positive_span;
     Exit status: 0 done, 1 no thread has enough jobs, 2 bad usage or no such process, 3 the kernel's trace may not be used, 130 \
     interrupted: what was measured until then is proposed.")]
 pub struct InitArgs {
-    /// Measure this process.
+    /// Measure this process, and those that it starts.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
     /// Make a task of each thread with enough jobs, also of irregular ones that take less than a thousandth of a CPU.

@@ -124,7 +124,7 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
 /// Room for the names of tests, beside what they found.
 const TESTS_WIDTH: usize = 43;
 
-/// A line for each policy that takes the affinities.
+/// A line for each policy that is not left out.
 fn table(findings: &Findings) -> String {
     let mut rows = vec![vec![
         "policy".to_owned(),
@@ -132,7 +132,6 @@ fn table(findings: &Findings) -> String {
         "tardiness bounded".to_owned(),
     ]];
     for found in &findings.analysis.policies {
-        // What is known of a policy by feasibility or a reduction is shown all the same.
         if is_left_out(found) {
             continue;
         }
@@ -145,7 +144,7 @@ fn table(findings: &Findings) -> String {
     columns(&rows)
 }
 
-/// Whether the policy does not take the affinities, and nothing is to be said of it.
+/// Whether the policy does not take the affinities, and no verdict of it is a yes all the same.
 fn is_left_out(found: &PolicyAnalysis) -> bool {
     let is_shown = |judgement: &Judgement| judgement.answer == Answer::Schedulable;
     found.refusal.is_some() && !is_shown(&found.hard) && !is_shown(&found.soft)

@@ -75,6 +75,8 @@ impl DaemonSession {
                 Ok(number) => {
                     self.observed.insert(id, Observed { number, thread });
                 }
+                // It may have ended meanwhile.
+                Err(Unanswered::Agent(_)) if self.tree.thread(process, id).is_none() => {}
                 Err(why @ Unanswered::Agent(_)) => {
                     self.refused.insert(id, why);
                 }

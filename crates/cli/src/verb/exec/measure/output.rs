@@ -187,3 +187,54 @@ impl ThreadOutput {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shiftwork_model::CpuSet;
+    use shiftwork_observe::{Costs, Distances, Thread};
+
+    use super::*;
+
+    fn seen(jobs: u64, cost_us: u64, period_us: u64) -> ThreadMeasurement {
+        let (cost, period) = (Span::from_us(cost_us), Span::from_us(period_us));
+        let thread = Thread {
+            process: 1,
+            process_name: "control".to_owned(),
+            name: "control".to_owned(),
+            affinity: CpuSet::first(1),
+            cpu_time: Some(Span::from_us(jobs * cost_us)),
+            started: 1,
+            has_ended: false,
+        };
+        let costs = Costs {
+            p50: cost,
+            p99: cost,
+            max: cost,
+            chosen: cost,
+        };
+        let distances = (jobs > 1).then_some(Distances {
+            min: period,
+            median: period,
+            regular: period,
+            regular_percent: 0,
+        });
+        ThreadMeasurement::counted(1, thread, jobs, costs, distances, Span::from_s(1))
+    }
+
+    #[test]
+    fn proposal_is_maximum_cost_with_margin_and_median_period() {
+        let us = Span::from_us;
+        assert_eq!(
+            proposal(&seen(9, 1_000, 5_007)),
+            Some((us(1_200), us(5_000)))
+        );
+        assert_eq!(proposal(&seen(9, 1, 5_000)), Some((us(10), us(5_000))));
+    }
+
+    #[test]
+    fn no_proposal_if_cost_exceeds_period() {
+        assert_eq!(proposal(&seen(1, 100, 5_000)), None);
+        assert_eq!(proposal(&seen(9, 4_500, 5_000)), None);
+        assert_eq!(proposal(&seen(9, 0, 5_000)), None);
+    }
+}
