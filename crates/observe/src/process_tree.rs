@@ -194,6 +194,7 @@ fn by_parent() -> BTreeMap<u32, Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
 
     use super::*;
@@ -207,6 +208,7 @@ mod tests {
             let mut child = Command::new("sh")
                 .args(["-c", script])
                 .stdout(Stdio::piped())
+                .process_group(0)
                 .spawn()
                 .unwrap();
             let mut line = String::new();
@@ -219,11 +221,10 @@ mod tests {
 
     impl Drop for Launcher {
         fn drop(&mut self) {
-            // It may have ended.
-            if let Ok(mut tree) = ProcessTree::of(self.0.id()) {
-                let ids = tree.threads().into_keys().map(|id| id.to_string());
-                Command::new("kill").arg("-9").args(ids).status().unwrap();
-            }
+            // The whole group, found by the tree or not; it may have ended.
+            let group = format!("-{}", self.0.id());
+            let kill = Command::new("kill").args(["-9", "--", &group]).output();
+            assert!(kill.is_ok());
             self.0.wait().unwrap();
         }
     }
