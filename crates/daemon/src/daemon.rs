@@ -5,6 +5,7 @@
 //!
 //! [`run`]: crate::run
 
+mod affinity_requests;
 mod apply;
 mod capacities;
 mod credentials;
@@ -17,7 +18,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub struct Daemon {
     threads: Box<dyn ThreadDirectory>,
     /// Whose credentials are checked next.
     credentials: credentials::Sweep,
+    affinity_requests: affinity_requests::AffinityRequests,
     statistics: TaskStatistics,
     recorder: Recorder,
     explainer: MissExplainer,
@@ -96,6 +98,15 @@ pub struct Daemon {
     loads: BTreeMap<CpuId, f64>,
     loads_over: Span,
     loads_at: Instant,
+}
+
+/// What the records of one call of [`Daemon::poll`] have in common.
+#[derive(Debug, Default)]
+struct Batch {
+    /// The task of the record before, if it was demoted by it.
+    demoted: Option<TaskId>,
+    /// Tasks that used up their budgets.
+    overran: BTreeSet<TaskId>,
 }
 
 /// What the daemon runs on.
@@ -203,6 +214,7 @@ impl Daemon {
             backend: machine.scheduler,
             threads: machine.threads,
             credentials: credentials::Sweep::beginning(now),
+            affinity_requests: affinity_requests::AffinityRequests::default(),
             statistics: TaskStatistics::default(),
             recorder,
             explainer,
@@ -272,12 +284,14 @@ impl Daemon {
             ..PollOutcome::default()
         };
         self.now = now;
-        let mut demoted = None;
+        let mut batch = Batch::default();
         for record in self.backend.take_records()? {
             self.recorder.record(&record);
             outcome.misses.extend(self.statistics.record(&record));
-            outcome.notices.extend(self.handle(&record, &mut demoted));
+            outcome.notices.extend(self.handle(&record, &mut batch));
         }
+        self.send_overrun_signals(batch.overran);
+        outcome.notices.extend(self.handle_affinity_requests(now));
         for did in self.backend.take_observed() {
             self.observations.record(&did);
         }
@@ -314,9 +328,9 @@ impl Daemon {
         Ok(outcome)
     }
 
-    /// What follows from a record for reservations. `demoted` is the task of the record before, if it was demoted by it.
-    fn handle(&mut self, record: &Record, demoted: &mut Option<TaskId>) -> Vec<TaskNotice> {
-        let was_demoted = demoted.take();
+    /// What follows from a record for reservations.
+    fn handle(&mut self, record: &Record, batch: &mut Batch) -> Vec<TaskNotice> {
+        let was_demoted = batch.demoted.take();
         match record.kind {
             RecordKind::Left { task } => {
                 // A task that is not served was dismissed by the table, or the number is another's by now; one that was
@@ -326,41 +340,34 @@ impl Daemon {
                 if has_ended && was_demoted != Some(task) {
                     self.remove_task(task);
                 }
-                Vec::new()
             }
             RecordKind::BudgetSpent { job } => {
-                let warned = self.table.task(job.task);
-                let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
-                if let Some(reserved) = warned {
-                    self.backend.send_overrun_signal(&reserved.thread);
-                }
-                Vec::new()
+                batch.overran.insert(job.task);
             }
             RecordKind::Demoted { task, ref asked } => {
-                *demoted = Some(task);
-                // A record may be older than what came of it: what counts is what the thread is bound to now.
-                let reserved = self.table.task(task);
-                let found = reserved.and_then(|it| self.threads.look_up(it.thread.thread).ok());
-                let cpus = found.map_or(**asked, |it| it.cpus);
-                self.request_affinity(task, cpus).into_iter().collect()
+                batch.demoted = Some(task);
+                self.note_affinity_request(task, **asked);
             }
             RecordKind::CpuOffline { cpu } => {
-                self.table.cpu_offline(record.at, cpu, &mut *self.backend)
+                return self.table.cpu_offline(record.at, cpu, &mut *self.backend);
             }
             RecordKind::CpuOnline { cpu } => {
-                self.table.cpu_online(record.at, cpu, &mut *self.backend)
+                return self.table.cpu_online(record.at, cpu, &mut *self.backend);
             }
-            _ => Vec::new(),
+            _ => {}
         }
+        Vec::new()
     }
 
-    /// The task's thread has asked the kernel for these CPUs: it gets those that its owner may use, or has reserved.
-    fn request_affinity(&mut self, task: TaskId, cpus: CpuSet) -> Option<TaskNotice> {
-        let reserved = self.table.task(task)?;
-        let own = self.cpus_of(&reserved.owner) | reserved.reservation.cpus;
-        // Without one of these it waits, as without one of the daemon's.
-        self.table
-            .request_affinity(task, cpus & own, &mut *self.backend)
+    /// Signals these overruns, where that is requested: one signal says as much as several.
+    fn send_overrun_signals(&self, overran: BTreeSet<TaskId>) {
+        for task in overran {
+            let warned = self.table.task(task);
+            let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
+            if let Some(reserved) = warned {
+                self.backend.send_overrun_signal(&reserved.thread);
+            }
+        }
     }
 
     /// Describes the task to the recorder.

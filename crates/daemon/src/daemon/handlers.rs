@@ -130,6 +130,7 @@ impl Daemon {
         request: &Change,
     ) -> Result<(TaskId, Reservation), Denial> {
         let task = self.owned_task(peer, request.task)?;
+        self.settle_affinity_request(task);
         let reserved = self.table.task(task);
         let reserved = reserved.ok_or_else(|| Denial::Missing(format!("task {}", request.task)))?;
         let available = self.available(peer, &reserved.owner);

@@ -1,5 +1,6 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
+mod affinity_requests;
 mod apply;
 mod audit;
 mod conservation;
@@ -55,13 +56,34 @@ struct World {
     threads: BTreeMap<u32, ThreadInfo>,
 }
 
+impl World {
+    /// Binds the thread to its CPUs, if it is served so.
+    fn bound(
+        &mut self,
+        of: &Thread,
+        to: &Reservation,
+        served: Result<(), Denial>,
+    ) -> Result<(), Denial> {
+        if served.is_ok()
+            && let Some(thread) = self.threads.get_mut(&of.thread)
+        {
+            thread.cpus = to.cpus;
+        }
+        served
+    }
+}
+
 impl SchedulerBackend for FakeScheduler {
     fn admit(&mut self, task: TaskId, thread: &Thread, it: &Reservation) -> Result<(), Denial> {
-        self.world.borrow_mut().backend.admit(task, thread, it)
+        let mut world = self.world.borrow_mut();
+        let admitted = world.backend.admit(task, thread, it);
+        world.bound(thread, it, admitted)
     }
 
     fn readmit(&mut self, task: TaskId, thread: &Thread, it: &Reservation) -> Result<(), Denial> {
-        self.world.borrow_mut().backend.readmit(task, thread, it)
+        let mut world = self.world.borrow_mut();
+        let admitted = world.backend.readmit(task, thread, it);
+        world.bound(thread, it, admitted)
     }
 
     fn change(
@@ -72,7 +94,8 @@ impl SchedulerBackend for FakeScheduler {
         to: &Reservation,
     ) -> Result<(), Denial> {
         let mut world = self.world.borrow_mut();
-        world.backend.change(task, thread, from, to)
+        let changed = world.backend.change(task, thread, from, to);
+        world.bound(thread, to, changed)
     }
 
     fn dismiss(&mut self, task: TaskId) {
