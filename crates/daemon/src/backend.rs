@@ -102,11 +102,14 @@ pub trait Scheduler: SchedulerBackend {
     /// Signals an exhausted budget to the thread's process. Does nothing if the process has ended.
     fn send_overrun_signal(&self, thread: &Thread);
 
-    /// The records since the last call, in the order of their instants.
+    /// The next records, of at most so many `events`, in the order of their instants.
     ///
     /// # Errors
     /// If the events cannot be read.
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError>;
+    fn take_records(&mut self, events: usize) -> Result<Vec<Record>, LiveError>;
+
+    /// Whether [`take_records`](Self::take_records) has left some.
+    fn has_more_records(&self) -> bool;
 
     /// What observed threads did since the last call.
     fn take_observed(&mut self) -> Vec<Observed>;

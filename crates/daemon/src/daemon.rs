@@ -52,6 +52,9 @@ const TASKS_MAX: usize = 1_023;
 /// Size of the ring buffer for scheduling events: some seconds of a busy machine.
 const TRACE_BYTES: u32 = 4 << 20;
 
+/// Maximum number of scheduling events that are processed before calls are: some milliseconds.
+const EVENTS_AT_ONCE: usize = 512;
+
 /// Approximate maximum size of the recording of a miss.
 const FILE_BYTES: usize = 16 << 20;
 
@@ -91,6 +94,8 @@ pub struct Daemon {
     since: Instant,
     /// When [`poll`](Self::poll) was last called.
     now: Instant,
+    /// Until when it is known what tasks did: while scheduling events are pending, less than `now`.
+    known_until: Instant,
     /// What happened to tasks during calls since the last [`poll`](Self::poll).
     notices: Vec<TaskNotice>,
     capacities: Capacities,
@@ -232,6 +237,7 @@ impl Daemon {
             is_unsaved: true,
             since: now,
             now,
+            known_until: now,
             notices: Vec::new(),
             capacities,
             loads: BTreeMap::new(),
@@ -273,7 +279,12 @@ impl Daemon {
         self.backend.events()
     }
 
-    /// Processes pending scheduling events and work that is due.
+    /// Whether [`poll`](Self::poll) has left scheduling events that are pending.
+    pub fn has_more_events(&self) -> bool {
+        self.backend.has_more_records()
+    }
+
+    /// Processes pending scheduling events, a bounded number of them, and work that is due.
     ///
     /// # Errors
     /// If the events cannot be read.
@@ -285,22 +296,29 @@ impl Daemon {
         };
         self.now = now;
         let mut batch = Batch::default();
-        for record in self.backend.take_records()? {
+        for record in self.backend.take_records(EVENTS_AT_ONCE)? {
+            self.known_until = self.known_until.max(record.at);
             self.recorder.record(&record);
             outcome.misses.extend(self.statistics.record(&record));
             outcome.notices.extend(self.handle(&record, &mut batch));
         }
         self.send_overrun_signals(batch.overran);
         outcome.notices.extend(self.handle_affinity_requests(now));
+        if !self.has_more_events() {
+            self.known_until = now;
+        }
+        let known_until = self.known_until;
         for did in self.backend.take_observed() {
             self.observations.record(&did);
         }
-        outcome.misses.extend(self.statistics.find_late(now));
+        outcome
+            .misses
+            .extend(self.statistics.find_late(known_until));
         for miss in &outcome.misses {
             self.recorder.missed(miss);
         }
         let lost = self.backend.events_lost();
-        self.recorder.advance(now, lost);
+        self.recorder.advance(known_until, lost);
         self.explain(now);
         outcome.warnings.extend(self.explainer.take_news());
         if let Some(kept) = self.explainer.take_kept() {
@@ -383,7 +401,7 @@ impl Daemon {
         if !self.explainer.is_idle(now) {
             return;
         }
-        if let Some(missed) = self.recorder.take_missed(now) {
+        if let Some(missed) = self.recorder.take_missed(self.known_until) {
             let recording =
                 self.recorder
                     .recording(Instant::ZERO, FILE_BYTES, unix_ns(), Some(missed.job));

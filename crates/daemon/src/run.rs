@@ -150,7 +150,10 @@ fn step(
 /// Waits for callers, scheduling events, a timeout of the server, or [`POLL_INTERVAL`].
 fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     let now = now();
-    let until = server.wake_at().min(now + POLL_INTERVAL);
+    let until = match daemon.has_more_events() {
+        true => now,
+        false => server.wake_at().min(now + POLL_INTERVAL),
+    };
     let span = until.late_since(now);
     let timeout = Timespec {
         tv_sec: 0,

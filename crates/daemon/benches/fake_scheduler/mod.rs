@@ -61,8 +61,12 @@ impl Scheduler for FakeScheduler {
 
     fn send_overrun_signal(&self, _: &Thread) {}
 
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
+    fn take_records(&mut self, _: usize) -> Result<Vec<Record>, LiveError> {
         Ok(Vec::new())
+    }
+
+    fn has_more_records(&self) -> bool {
+        false
     }
 
     fn take_observed(&mut self) -> Vec<Observed> {

@@ -184,8 +184,12 @@ impl Scheduler for SchedExtBackend {
         }
     }
 
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
-        self.scheduler.take_records()
+    fn take_records(&mut self, events: usize) -> Result<Vec<Record>, LiveError> {
+        self.scheduler.take_records(events)
+    }
+
+    fn has_more_records(&self) -> bool {
+        self.scheduler.has_more_records()
     }
 
     fn take_observed(&mut self) -> Vec<Observed> {

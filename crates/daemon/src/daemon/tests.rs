@@ -127,7 +127,7 @@ impl Scheduler for FakeScheduler {
 
     fn send_overrun_signal(&self, _: &Thread) {}
 
-    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
+    fn take_records(&mut self, events: usize) -> Result<Vec<Record>, LiveError> {
         let mut world = self.world.borrow_mut();
         if let Some(less) = world.unreadable.checked_sub(1) {
             world.unreadable = less;
@@ -136,7 +136,12 @@ impl Scheduler for FakeScheduler {
                 error: rustix::io::Errno::NOMEM.into(),
             });
         }
-        Ok(std::mem::take(&mut world.records))
+        let count = world.records.len().min(events);
+        Ok(world.records.drain(..count).collect())
+    }
+
+    fn has_more_records(&self) -> bool {
+        !self.world.borrow().records.is_empty()
     }
 
     fn take_observed(&mut self) -> Vec<Observed> {

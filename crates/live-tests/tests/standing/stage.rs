@@ -120,7 +120,7 @@ impl Stage {
 
     pub fn take(&mut self) -> Result<&[Record], String> {
         let begin = self.records.len();
-        let more = self.standing.take_records();
+        let more = self.standing.take_records(usize::MAX);
         self.records
             .extend(more.map_err(|error| error.to_string())?);
         self.observed.extend(self.standing.take_observed());

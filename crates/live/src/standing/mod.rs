@@ -10,12 +10,13 @@ mod reservation;
 pub use crate::translate::{Activity, Observed};
 pub use reservation::Reservation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Instant, Order, Platform, Record, Share, Span, TaskId};
 
+use crate::event::Event;
 use crate::host::System;
 use crate::kernel::{KernelMachine, Scheduler, SchedulerConfig};
 use crate::machine::Machine as _;
@@ -51,12 +52,25 @@ pub struct Standing {
     /// The thread that was observed last by each number.
     observed: BTreeMap<TaskId, Pid>,
     translator: EventTranslator,
+    /// What was read or done and is not translated yet.
+    untranslated: VecDeque<Untranslated>,
     /// Instant of the last event that was translated, in ns.
     latest_ns: u64,
-    /// Translated and not yet taken.
     records: Vec<Record>,
     reaction_max: Span,
 }
+
+/// What the translator learns, in order.
+enum Untranslated {
+    Event(Event),
+    /// These are the task's attributes since this instant, in ns.
+    Attributes(u64, TaskId, [Span; 3]),
+    /// Whether a thread is observed by this number.
+    Observed(TaskId, bool),
+}
+
+/// How much is kept untranslated at most: about as much as fits into the ring.
+const UNTRANSLATED_MAX: usize = 1 << 17;
 
 /// How many tasks there may be: numbers are below.
 const TASKS_MAX: usize = 1_024;
@@ -96,6 +110,7 @@ impl Standing {
             cpus: settings.cpus,
             observed: BTreeMap::new(),
             translator: EventTranslator::standing(&settings.cpus, TASKS_MAX),
+            untranslated: VecDeque::new(),
             latest_ns: 0,
             records: Vec::new(),
             reaction_max: Span::ZERO,
@@ -137,13 +152,11 @@ impl Standing {
     /// If the reservation is invalid.
     pub fn change(&mut self, task: TaskId, of: &Reservation) -> Result<(), LiveError> {
         self.machine.set_server(task, &of.parameters(&self.cpus)?)?;
-        // What happens while events are translated comes after this.
+        // What happens while events are read comes after this.
         let changed_ns = monotonic_ns();
-        self.translate()?;
-        // Never before the records that there are.
-        let now = Instant::from_ns(changed_ns.max(self.latest_ns));
-        self.translator
-            .set_attributes(now, task, of.attributes(), &mut self.records);
+        self.read()?;
+        self.untranslated
+            .push_back(Untranslated::Attributes(changed_ns, task, of.attributes()));
         self.machine.set_priority(task, of.priority)
     }
 
@@ -186,8 +199,9 @@ impl Standing {
         let observed = self.machine.observe(task, thread)?;
         if observed {
             self.observed.insert(task, thread);
-            self.translate()?;
-            self.translator.set_observed(task, true);
+            self.read()?;
+            self.untranslated
+                .push_back(Untranslated::Observed(task, true));
         }
         Ok(observed)
     }
@@ -203,8 +217,9 @@ impl Standing {
             // Events that were about to be written have been written after this.
             pass_run_queue(thread);
         }
-        self.translate()?;
-        self.translator.set_observed(task, false);
+        self.read()?;
+        self.untranslated
+            .push_back(Untranslated::Observed(task, false));
         Ok(())
     }
 
@@ -213,17 +228,25 @@ impl Standing {
         self.machine.set_reserve(reserve);
     }
 
-    /// The records since the last call, in the order of their instants. CPUs are in the machine's numbers, instants of
-    /// the monotonic clock.
+    /// The next records, of at most so many `events`, in the order of their instants. CPUs are in the machine's numbers,
+    /// instants of the monotonic clock.
     ///
     /// # Errors
     /// If the ring cannot be read.
-    pub fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
-        self.translate()?;
+    pub fn take_records(&mut self, events: usize) -> Result<Vec<Record>, LiveError> {
+        if self.untranslated.len() < events {
+            self.read()?;
+        }
+        self.translate(self.untranslated.len().min(events));
         // Nothing acts upon these: the records say the same.
         self.translator.asking.clear();
         self.translator.overran.clear();
         Ok(std::mem::take(&mut self.records))
+    }
+
+    /// Whether [`take_records`](Self::take_records) has left some: a thread that waits is not woken for these.
+    pub fn has_more_records(&self) -> bool {
+        !self.untranslated.is_empty()
     }
 
     /// What observed threads did since the last call; to be called after [`take_records`](Self::take_records).
@@ -236,21 +259,43 @@ impl Standing {
         std::mem::replace(&mut self.reaction_max, Span::ZERO)
     }
 
-    /// Translates the events that there are. All but those of CPUs that run tasks, and of observed threads, come in
-    /// order; an event that comes so late that later ones have been translated has their instant.
-    fn translate(&mut self) -> Result<(), LiveError> {
+    /// Reads the events that there are. All but those of CPUs that run tasks, and of observed threads, come in order.
+    fn read(&mut self) -> Result<(), LiveError> {
         let mut events = self.machine.take_events()?;
         // Events that have been taken need not wake a waiting thread any more.
         self.machine.wait_until(0);
         events.sort_by_key(|event| event.at);
-        for mut event in events {
-            event.at = event.at.max(self.latest_ns);
-            self.latest_ns = event.at;
-            self.translator.take(event, &mut self.records);
+        self.untranslated
+            .extend(events.into_iter().map(Untranslated::Event));
+        if self.untranslated.len() > UNTRANSLATED_MAX {
+            self.translate(self.untranslated.len());
+        }
+        Ok(())
+    }
+
+    /// Translates the next of what was read or done. An event that comes so late that later ones have been translated has their
+    /// instant.
+    fn translate(&mut self, count: usize) {
+        for next in self.untranslated.drain(..count) {
+            match next {
+                Untranslated::Event(mut event) => {
+                    event.at = event.at.max(self.latest_ns);
+                    self.latest_ns = event.at;
+                    self.translator.take(event, &mut self.records);
+                }
+                Untranslated::Attributes(at_ns, task, attributes) => {
+                    // Never before the records that there are.
+                    let at = Instant::from_ns(at_ns.max(self.latest_ns));
+                    self.translator
+                        .set_attributes(at, task, attributes, &mut self.records);
+                }
+                Untranslated::Observed(task, is_observed) => {
+                    self.translator.set_observed(task, is_observed);
+                }
+            }
         }
         let longest = self.translator.reactions.drain(..).max();
         self.reaction_max = self.reaction_max.max(longest.unwrap_or_default());
-        Ok(())
     }
 
     /// How many events found no room so far.

@@ -1,7 +1,7 @@
 //! Failures of the machine: the daemon goes on, says so, and recovers.
 
 use rustix::io::Errno;
-use shiftwork_model::CpuId;
+use shiftwork_model::{CpuId, JobId, Priority};
 
 use super::*;
 use crate::files::tests::{Fault, faults};
@@ -253,4 +253,38 @@ fn lost_events_are_made_up_for() {
     test.world.borrow_mut().records.push(returned);
     test.advance(10);
     assert!(test.is_served(tasks[2]));
+}
+
+#[test]
+fn backlog_of_events_is_processed_in_parts_and_makes_up_no_miss() {
+    let mut test = with_saved_task();
+    let task = TaskId::from_index(0);
+    let job = JobId { task, number: 1 };
+    let release = test.now;
+    let push = |test: &TestDaemon, us: u64, kind: RecordKind| {
+        let at = release + Span::from_us(us);
+        test.world.borrow_mut().records.push(Record { at, kind });
+    };
+    let (deadline, priority) = (release + Span::from_ms(10), Priority::MOST_URGENT);
+    push(&test, 0, RecordKind::Released { job, deadline });
+    let ready = RecordKind::Ready {
+        job,
+        deadline,
+        priority,
+    };
+    push(&test, 0, ready);
+    for us in 0..600 {
+        let time = Span::ZERO;
+        push(&test, us, RecordKind::Interrupted { job, time });
+    }
+    push(&test, 600, RecordKind::Completed { job });
+    test.now += Span::from_ms(50);
+    assert_eq!(test.poll().misses, []);
+    assert!(test.daemon.has_more_events());
+    let counters = *test.daemon.statistics.of(task).unwrap();
+    assert_eq!((counters.jobs, counters.misses), (0, 0));
+    assert_eq!(test.poll().misses, []);
+    assert!(!test.daemon.has_more_events());
+    let counters = *test.daemon.statistics.of(task).unwrap();
+    assert_eq!((counters.jobs, counters.misses), (1, 0));
 }
