@@ -132,6 +132,11 @@ sw_u64 sw_native_budget_end(struct sw_core *s, sw_u32 i, sw_u64 now)
 	return sw_budget_end(s, i, now);
 }
 
+sw_u32 sw_native_would_precede(struct sw_core *s, sw_u32 a, sw_u32 b, sw_u64 now)
+{
+	return sw_would_precede(s, a, b, now);
+}
+
 sw_u32 sw_native_check(struct sw_core *s)
 {
 	return sw_check(s);

@@ -161,6 +161,38 @@ SW_IN sw_u32 sw_waking(const struct sw_task *t, sw_u64 now)
 }
 
 /*
+ * The rank of @i, or the one that it would have if it woke up at @now; SW_NEVER if it could not run then. For servers that go by
+ * wake-ups. A budget that shrinks to nothing counts as one.
+ */
+SW_FN sw_u64 sw_rank_if_awake(SW_CORE, sw_u32 i, sw_u64 now)
+{
+	const struct sw_task *t = sw_task(s, i);
+	sw_u32 waking;
+
+	if (t->state == SW_READY)
+		return t->rank;
+	if (t->state != SW_BLOCKED)
+		return SW_NEVER;
+	waking = sw_waking(t, now);
+	if (waking == SW_HELD)
+		return SW_NEVER;
+	if (s->order == SW_FP)
+		return t->priority;
+	return waking == SW_RENEWS ? now + t->relative : t->deadline;
+}
+
+/*
+ * Whether @a goes before @b, or would if those of them that are blocked woke up at @now: a strict order, which does not depend on when
+ * they became ready.
+ */
+SW_IN sw_u32 sw_would_precede(struct sw_core *s, sw_u32 a, sw_u32 b, sw_u64 now)
+{
+	sw_u64 x = sw_rank_if_awake(s, a, now), y = sw_rank_if_awake(s, b, now);
+
+	return x != y ? x < y : a < b;
+}
+
+/*
  * Whether the job of @i, whose server follows releases, may continue: with the remaining budget, or with a
  * new one if the period is over. If not, it has to wait for the end of the period.
  */

@@ -81,6 +81,7 @@ unsafe extern "C" {
     fn sw_native_replenish_next(s: *mut State, now: u64) -> u64;
     fn sw_native_next_replenishment(s: *mut State) -> u64;
     fn sw_native_budget_end(s: *mut State, i: u32, now: u64) -> u64;
+    fn sw_native_would_precede(s: *mut State, a: u32, b: u32, now: u64) -> u32;
     fn sw_native_check(s: *mut State) -> u32;
     fn sw_native_view(s: *mut State, i: u32, view: *mut View);
     #[cfg(test)]
@@ -335,6 +336,12 @@ impl Core {
     /// budget.
     pub fn budget_end(&mut self, task: TaskNumber, now: Instant) -> Instant {
         Instant::from_ns(call!(self, sw_native_budget_end, task.0, now.as_ns()))
+    }
+
+    /// Whether one task goes before the other, or would if those of them that are blocked woke up at `now`; a throttled one is
+    /// last, and of equal ones the lower number is first. For servers that go by wake-ups.
+    pub fn would_precede(&mut self, one: TaskNumber, other: TaskNumber, now: Instant) -> bool {
+        call!(self, sw_native_would_precede, one.0, other.0, now.as_ns()) != 0
     }
 
     /// The state of a task.

@@ -243,6 +243,36 @@ impl Lockstep {
         assert_eq!(self.core.fault(), None, "{replay}");
     }
 
+    /// The rank of the task, or the one that it would have if it woke up now; `None` if it could not run.
+    fn rank_if_awake(&self, index: usize) -> Option<i128> {
+        let mut plain = self.plain[index].clone();
+        let before = plain.throttled_until;
+        if !plain.awake {
+            plain.wake(self.now);
+        }
+        // A budget that shrinks to nothing counts as one.
+        let has_shrunk = before.is_none() && plain.deadline.is_some_and(|it| it > self.now);
+        (plain.is_ready() || has_shrunk).then(|| match self.order {
+            Order::Edf => plain.deadline.unwrap(),
+            _ => i128::from(plain.priority),
+        })
+    }
+
+    fn compare_ranks(&mut self, replay: &str) {
+        let ranks: Vec<i128> = (0..self.plain.len())
+            .map(|index| self.rank_if_awake(index).unwrap_or(i128::MAX))
+            .collect();
+        for (one, other) in (0..ranks.len()).flat_map(|a| (0..ranks.len()).map(move |b| (a, b))) {
+            assert_eq!(
+                self.core
+                    .would_precede(number(one), number(other), at(self.now)),
+                (ranks[one], one) < (ranks[other], other),
+                "{replay}: {one} before {other}: {:?}",
+                self.plain
+            );
+        }
+    }
+
     /// Time advances: at most until the next budget end or replenishment, or somewhat beyond.
     fn pass(&mut self, random: &mut RandomStream) {
         let mut next = self.now + self.unit * i128::from(random.below(9));
@@ -340,6 +370,7 @@ fn servers_follow_the_rules() {
             beside.compare(&replay);
             beside.act(&mut random);
             beside.compare(&replay);
+            beside.compare_ranks(&replay);
         }
     }
 }

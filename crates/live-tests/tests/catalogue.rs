@@ -196,6 +196,7 @@ tests! {
         standing::ordinary::five_hundred_pinned_threads_are_served within 120,
         standing::groups::control_groups_share_a_cpu_by_their_weights,
         standing::groups::limits_of_control_groups_are_kept,
+        standing::inheritance::asleep::holder_that_sleeps_wakes_up_as_its_own_task,
         standing::inheritance::reservations_serve_the_holder_of_a_lock,
         standing::groups::threads_of_a_group_at_its_limit_are_served within 120,
     }

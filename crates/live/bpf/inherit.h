@@ -9,8 +9,8 @@
  * had been dismissed and another admitted, with what is left of the budget.
  *
  * A thread has one number at a time. If several wait for it, the most urgent one lends; if it has a number of its own, only one that
- * is more urgent lends, or any while its own is throttled, and its own sleeps until the loan is over. What waits and lends nothing is
- * blocked.
+ * is more urgent than its own is, or would be if it woke up now, or any while its own is throttled; its own sleeps until the loan is
+ * over. What waits and lends nothing is blocked.
  *
  * The callbacks only say that a thread waits, and take its number back; the rest is done by check_loans(), in a timer that
  * is due at once. Who holds a lock is read there without the kernel's locks, so it may be old: of another thread no more than its
@@ -138,22 +138,23 @@ static __always_inline u64 common_cpus(u32 i, struct task_struct *b)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline bool may_lend_locked(u32 i, struct task_struct *b)
+SW_FN bool may_lend_locked(u64 now, u32 i, struct task_struct *b __arg_trusted)
 {
 	u32 other = known_number(b);
-	const struct sw_task *t = sw_task(&core, other);
+	const struct sw_task *t;
 
 	/* A thread of a higher class needs no loan. */
 	if (b->prio < SW_PRIO_ORDINARY || !common_cpus(i, b))
 		return false;
-	if (!other || other == i || t->state == SW_ABSENT)
+	/* As which task it would run otherwise. */
+	if (!other || other == i)
+		other = own_number(b);
+	t = sw_task(&core, other);
+	if (!other || t->state == SW_ABSENT)
 		return true;
 	if (t->follows)
 		return false;
-	/* Of a throttled task the rank is something else. */
-	if (t->state == SW_THROTTLED || t->state == SW_BLOCKED)
-		return true;
-	return sw_task(&core, i)->state != SW_THROTTLED && sw_precedes(&core, i, other);
+	return t->state == SW_THROTTLED || sw_would_precede(&core, i, other, now);
 }
 
 /*
@@ -205,7 +206,7 @@ static __always_inline u64 begin_loan_locked(u64 now, u32 i, struct task_struct 
 
 /*
  * The task is awake or asleep as the thread that has its number. One that is on its way to sleep, and has said so, counts as awake
- * until it is there, so that a task which is awakened is checked once more.
+ * until it is there, and one that wakes up meanwhile finds its task awake: what is changed here is checked once more.
  *
  * Context: core's lock held, interrupts off.
  */
@@ -214,7 +215,7 @@ static __always_inline u64 sync_loan_locked(u64 now, struct task_struct *p, u32 
 	bool was_awake = sw_task(&core, i)->awake;
 	u64 changed = sync_awake_locked(now, p, i);
 
-	if (!was_awake && sw_task(&core, i)->awake) {
+	if (was_awake != !!sw_task(&core, i)->awake) {
 		note_change_locked(now);
 		mark_loan(i);
 	}
@@ -259,7 +260,7 @@ static __always_inline u64 update_loan_locked(u64 now, u32 i, struct task_struct
 
 	if (!m->waits)
 		return known_number(p) == i ? have_own_again_locked(now, i, p) : 0;
-	if (!b || !s || !may_lend_locked(i, b)) {
+	if (!b || !s || !may_lend_locked(now, i, b)) {
 		take_number_back_locked(now, i);
 		return t->awake ? on_block_locked(now, i, SW_NO_CPU) : 0;
 	}

@@ -28,8 +28,7 @@
  * on its run queue. Callbacks of a thread have the lock of its run queue, and requeue_misplaced() takes it.
  *
  * Left out: budgets, affinities, classes, admission and dismissal (the last two: admit.pml); where a task runs (assign.pml): one that is
- * awake has a CPU. The two words that known_number() reads are one. A loan that began while the borrower's own task slept goes on
- * although that is more urgent (OWN_FIRST shows it), and threads sleep with no lock that others may wait for.
+ * awake has a CPU. The two words that known_number() reads are one.
  *
  * Faults, by -D: see the list `checks` beside this file.
  */
@@ -94,7 +93,13 @@ byte rounds;		/* checks in a row that nothing but a check led to */
 #define is_lent(i)	(holder[i] && holder[i] != (i))
 #define is_queued(t, l)	(first[l] == (t) || second[l] == (t))
 #define precedes(i, j)	((i) == URGENT && (j) != URGENT)
+#ifdef LEND_TO_SLEEPER
 #define may_lend(i, t)	(!known(t) || known(t) == (i) || !awake[known(t)] || precedes(i, known(t)))
+#else
+/* As which task the thread would run otherwise. */
+#define other(i, t)	(known(t) && known(t) != (i) -> known(t) : own(t))
+#define may_lend(i, t)	(!other(i, t) || other(i, t) == (i) || precedes(i, other(i, t)))
+#endif
 /* At the beginning of a step: takes the core's lock. */
 #define LOCK		!locked -> locked = 1
 
@@ -253,8 +258,8 @@ end:	do
 		fi;
 		left--; rounds = 0; owner[l] = 0; other = first[l]; l = 0; inside[t] = (other != 0) };
 		if :: other -> wake(other); inside[t] = 0 :: else fi
-	/* sleeps, holding none, */
-	:: atomic { ALL && may_act && owner[1] != t && owner[2] != t -> left--; rounds = 0; sleeping[t] = 1 };
+	/* sleeps, */
+	:: atomic { ALL && may_act -> left--; rounds = 0; sleeping[t] = 1 };
 		do
 		:: atomic { runs[t] && !rq[t] && sleeping[t] -> rq[t] = 1 };
 			fall_asleep(t)
@@ -489,7 +494,11 @@ inline check_loan(i)
 #ifndef SYNC_ONCE
 				changed = 1; mark[i] = 1
 #endif
-			:: !b && awake[i] -> block(i)
+			:: !b && awake[i] ->
+				block(i);
+#ifndef SLEEP_ONCE
+				changed = 1; mark[i] = 1
+#endif
 			:: else
 			fi;
 			b = 0; it = 0; locked = 0
@@ -571,13 +580,7 @@ end:	do
 			 owner[blocked_on[owner[blocked_on[t]]]]))
 #define is_for(i, t)	((i == t && up[i]) || (!up[i] && blocked_on[i] && end_of(i) == t))
 #define best_for(t)	(is_for(URGENT, t) -> URGENT : (is_for(3 - URGENT, t) -> 3 - URGENT : 0))
-#ifdef OWN_FIRST
-#define may_be(t)	0
-#else
-/* A loan that began while the borrower's own task slept lasts, also if that is more urgent. */
-#define may_be(t)	(own(t) && up[t] && known(t) == 3 - own(t) && is_for(3 - own(t), t))
-#endif
-#define is_right(t)	(!up[t] || (runs[t] && current[t] == known(t) && (known(t) == best_for(t) || may_be(t))))
+#define is_right(t)	(!up[t] || (runs[t] && current[t] == known(t) && known(t) == best_for(t)))
 #define serves(i)	((up[1] && known(1) == i) || (up[2] && known(2) == i) || (up[3] && known(3) == i))
 
 init

@@ -1,5 +1,6 @@
 //! A reserved thread waits for a futex with priority inheritance: what is reserved for it serves the thread that holds it.
 
+pub mod asleep;
 pub mod random;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
