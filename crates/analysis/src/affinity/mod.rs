@@ -33,7 +33,10 @@ pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};
 pub(crate) use waiting_levels::waiting_levels_in_time;
-pub use waiting_levels::{waiting_levels_edf, waiting_levels_fp};
+pub use waiting_levels::{
+    waiting_levels_edf, waiting_levels_edf_with_suspensions, waiting_levels_fp,
+    waiting_levels_fp_with_suspensions,
+};
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,8 @@
 
 use shiftwork_analysis::affinity::{
     Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
-    waiting_levels_edf, waiting_levels_fp,
+    waiting_levels_edf, waiting_levels_edf_with_suspensions, waiting_levels_fp,
+    waiting_levels_fp_with_suspensions,
 };
 use shiftwork_analysis::global_edf::{
     bak, bar, bcl, bcli, ffdbf, gfb, load, np_density, np_rta, rta,
@@ -209,6 +210,32 @@ pub(super) const TESTED: &[Tested] = &[
         run: |tasks, cpus, steps| proven(waiting_levels_edf(&placed(tasks, cpus), whole(), steps)),
     },
     Tested {
+        name: "waiting-levels-fp, with suspensions",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| {
+            proven(waiting_levels_fp_with_suspensions(
+                &bound(tasks, cpus),
+                &suspensions(tasks),
+                whole(),
+                steps,
+            ))
+        },
+    },
+    Tested {
+        name: "waiting-levels-edf, with suspensions",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| {
+            proven(waiting_levels_edf_with_suspensions(
+                &placed(tasks, cpus),
+                &suspensions(tasks),
+                whole(),
+                steps,
+            ))
+        },
+    },
+    Tested {
         name: "laminar-tardiness",
         hard: false,
         one_cpu: false,
@@ -309,6 +336,16 @@ fn bound(tasks: &[Sporadic], cpus: usize) -> Vec<Bound> {
             cpus: CpuSet::first(cpus),
         })
         .collect()
+}
+
+/// As long as the deadline leaves time, or as the period, or none.
+fn suspensions(tasks: &[Sporadic]) -> Vec<Span> {
+    let of = |(place, task): (usize, &Sporadic)| match place % 3 {
+        0 => task.deadline.saturating_sub(task.cost),
+        1 => task.period,
+        _ => Span::ZERO,
+    };
+    tasks.iter().enumerate().map(of).collect()
 }
 
 /// Nested affinities: all CPUs, the first half, the first.

@@ -301,7 +301,7 @@ fn no_schedule_exceeds_a_bound() {
         let longest = longest_responses(&tasks, Order::Deadline, stream, 150);
         compared.add(&longest, &bounds, &format!("seed {seed}: {tasks:?}"));
     }
-    compared.conclude();
+    compared.conclude(3);
 }
 
 /// Each of these drops or changes one term of the condition, and schedules show it to be wrong.

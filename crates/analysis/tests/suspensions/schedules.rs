@@ -21,9 +21,19 @@ pub fn longest_responses(
     stream: &mut RandomStream,
     runs: u64,
 ) -> Vec<u64> {
+    longest_responses_on(&vec![1; tasks.len()], (tasks, order), stream, runs)
+}
+
+/// The same with these CPUs for each task, as bits.
+pub fn longest_responses_on(
+    cpus: &[u64],
+    (tasks, order): (&[Plain], Order),
+    stream: &mut RandomStream,
+    runs: u64,
+) -> Vec<u64> {
     let mut longest = vec![0; tasks.len()];
     for _ in 0..runs {
-        let mut run = Run::new(tasks, order, stream);
+        let mut run = Run::new(cpus, (tasks, order), stream);
         for now in 0..HORIZON {
             run.step(now, stream);
         }
@@ -45,7 +55,9 @@ pub struct Release {
 
 /// The longest response of each task where these jobs are released, until this time.
 pub fn scripted(tasks: &[Plain], releases: &[Release], end: u64) -> Vec<u64> {
-    let mut run = Run::new(tasks, Order::Priority, &mut RandomStream::new(0, 0, 0));
+    let cpus = vec![1; tasks.len()];
+    let stream = &mut RandomStream::new(0, 0, 0);
+    let mut run = Run::new(&cpus, (tasks, Order::Priority), stream);
     for now in 0..end {
         for release in releases.iter().filter(|release| release.at == now) {
             let state = &mut run.states[release.task];
@@ -159,13 +171,19 @@ struct State {
 }
 
 struct Run<'a> {
+    /// Of each task, as bits.
+    cpus: &'a [u64],
     tasks: &'a [Plain],
     order: Order,
     states: Vec<State>,
 }
 
 impl<'a> Run<'a> {
-    fn new(tasks: &'a [Plain], order: Order, stream: &mut RandomStream) -> Self {
+    fn new(
+        cpus: &'a [u64],
+        (tasks, order): (&'a [Plain], Order),
+        stream: &mut RandomStream,
+    ) -> Self {
         let mut state = |task: &Plain| {
             let eager = [8, 8, 2, 1][stream.below(4) as usize];
             let stops = Stops::draw(stream, 5);
@@ -178,6 +196,7 @@ impl<'a> Run<'a> {
             }
         };
         Self {
+            cpus,
             tasks,
             order,
             states: tasks.iter().map(&mut state).collect(),
@@ -197,8 +216,9 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// One unit of time, in which of the most urgent ready jobs that of the chosen task executes.
-    fn execute(&mut self, now: u64, choose: impl FnOnce(&[usize]) -> usize) {
+    /// One unit of time, in which the most urgent ready jobs execute that can together: the definition of the strong invariant, which
+    /// takes from the most urgent on, the chosen one first of several equal ones, each that fits with those before it.
+    fn execute(&mut self, now: u64, mut choose: impl FnMut(&[usize]) -> usize) {
         let mut ready: Vec<usize> = Vec::new();
         for (place, state) in self.states.iter_mut().enumerate() {
             match &mut state.job {
@@ -211,16 +231,36 @@ impl<'a> Run<'a> {
             (Order::Deadline, Some(job)) => job.release + self.tasks[place].deadline,
             _ => self.tasks[place].priority.into(),
         };
-        let most_urgent = ready.iter().map(|&place| rank(place)).min();
-        ready.retain(|&place| Some(rank(place)) == most_urgent);
-        if !ready.is_empty() {
-            let job = self.states[choose(&ready)].job.as_mut();
-            job.unwrap().executed += 1;
+        let all = self.cpus.iter().fold(0, |all, cpus| all | cpus);
+        let mut running: Vec<usize> = Vec::new();
+        while running.len() < all.count_ones() as usize
+            && let Some(most_urgent) = ready.iter().map(|&place| rank(place)).min()
+        {
+            let equals = ready.iter().copied();
+            let equals: Vec<usize> = equals.filter(|&it| rank(it) == most_urgent).collect();
+            let chosen = choose(&equals);
+            ready.retain(|&place| place != chosen);
+            running.push(chosen);
+            if !self.fit(&running) {
+                running.pop();
+            }
+        }
+        for place in running {
+            self.states[place].job.as_mut().unwrap().executed += 1;
         }
         for state in &mut self.states {
             if let Some(job) = state.job.take_if(|job| job.is_complete()) {
                 state.longest = state.longest.max(now + 1 - job.release);
             }
         }
+    }
+
+    /// Whether each of these can have a CPU of its own, by Hall's theorem.
+    fn fit(&self, running: &[usize]) -> bool {
+        (1_u32..1 << running.len()).all(|subset| {
+            let chosen = (0..running.len()).filter(|place| subset >> place & 1 == 1);
+            let cpus = chosen.fold(0, |cpus, place| cpus | self.cpus[running[place]]);
+            cpus.count_ones() >= subset.count_ones()
+        })
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Delaying {
     pub(super) task: Interferer,
     /// Its relative deadline, at least the response time.
     pub(super) deadline: u64,
+    /// How long a job is suspended at most; with its cost no more than the deadline.
+    pub(super) suspended: u64,
 }
 
 /// What the tasks of the program execute in one window.
@@ -37,7 +39,8 @@ pub(super) struct Earlier<'a> {
     tasks: Vec<Delaying>,
     /// Where the task itself is in the program.
     own: usize,
-    /// By task of the program: the smallest level around it, if that it executed before the window is limited.
+    /// By task of the program: the smallest level around it, if that it executed before the window is limited. It is not where the task
+    /// suspends itself, as its job may be suspended at the begin of the window.
     levels: Vec<Option<usize>>,
     prices: Prices,
 }
@@ -76,6 +79,9 @@ impl<'a> Earlier<'a> {
         }
         let mut tasks: Vec<Delaying> = program.places.iter().map(|&at| delaying(at)).collect();
         tasks[own].task.response = tasks[own].deadline;
+        for (level, task) in levels.iter_mut().zip(&tasks) {
+            *level = level.filter(|_| task.suspended == 0);
+        }
         Some(Self {
             program,
             tasks,
@@ -92,11 +98,15 @@ impl<'a> Earlier<'a> {
     /// before the release if that is later. In the first case few tasks carry work in, and all `at` up to that of the
     /// second are looked at, in blocks: what executes in a window grows with it.
     pub(super) fn is_in_time(&mut self, steps: &mut Steps) -> Option<bool> {
-        let Delaying { task, deadline } = self.tasks[self.own];
+        let Delaying {
+            task,
+            deadline,
+            suspended,
+        } = self.tasks[self.own];
         let least = deadline / RESOLUTION + 1;
         let (mut at, mut size) = (0u64, deadline / 8 + 1);
         for _ in 0..BLOCKS_MAX {
-            let spare = at + (deadline - task.cost);
+            let spare = at + (deadline - task.cost - suspended);
             if self.all_carry_in(at + deadline, spare, steps)? {
                 return Some(true);
             }

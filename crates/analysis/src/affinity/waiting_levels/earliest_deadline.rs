@@ -31,6 +31,27 @@ pub fn waiting_levels_edf(
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
+    waiting_levels_edf_with_suspensions(tasks, &[], supply, steps)
+}
+
+/// As [`waiting_levels_edf`], of tasks of which a job may be suspended for so long in all, by task; beyond the end of the list
+/// not at all. Costs do not include suspensions, bounds do.
+///
+/// # Assumes
+/// As [`waiting_levels_edf`], but that a job may suspend itself at any times; these are whole nanoseconds, too. The strong
+/// invariant speaks of jobs that are ready.
+///
+/// # Cost
+/// As [`waiting_levels_edf`].
+///
+/// # Source
+/// `docs/theory/suspensions.md`, Theorems 5 and 6, not refereed.
+pub fn waiting_levels_edf_with_suspensions(
+    tasks: &[Placed],
+    suspensions: &[Span],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Span>> {
     let mut known = Vec::with_capacity(tasks.len());
     for (place, placed) in tasks.iter().enumerate() {
         let task = Interferer::until_deadline(&placed.task, supply);
@@ -51,6 +72,7 @@ pub fn waiting_levels_edf(
         programs: of,
         others: Others::default(),
         deadlines: known.iter().map(|task| task.response).collect(),
+        suspensions,
         known,
         grown: Vec::new(),
         shown: vec![None; tasks.len()],
@@ -75,6 +97,8 @@ struct Growing<'a> {
     others: Others,
     known: Vec<Interferer>,
     deadlines: Vec<u64>,
+    /// By task, how long a job is suspended at most; beyond the end not at all.
+    suspensions: &'a [Span],
     /// The tasks that have grown, one after the other, and their responses before.
     grown: Vec<(usize, u64)>,
     /// By task, what its response was shown by last, and the length of `grown` then; `None` if it is not shown.
@@ -95,6 +119,13 @@ impl Growing<'_> {
     fn run(&mut self, steps: &mut Steps) -> Option<Option<NotShown>> {
         for task in &mut self.known {
             task.response = task.cost;
+        }
+        let suspending = self.known.iter_mut().zip(self.suspensions);
+        for (place, (task, suspension)) in suspending.enumerate() {
+            task.response = task.cost.saturating_add(suspension.as_ns());
+            if task.response > self.deadlines[place] {
+                return Some(Some(NotShown { place }));
+            }
         }
         // What is due early depends on little else.
         let mut order: Vec<usize> = (0..self.known.len()).collect();
@@ -152,10 +183,12 @@ impl Growing<'_> {
     fn response(&mut self, place: usize, steps: &mut Steps) -> Option<Option<(u64, Shown)>> {
         let (known, deadlines) = (&self.known, &self.deadlines);
         let (own, deadline) = (known[place], deadlines[place]);
+        let suspensions = self.suspensions;
+        let suspended = |place: usize| suspensions.get(place).map_or(0, |most| most.as_ns());
         let capped = |other: usize| capped(known[other], deadlines[other], deadline);
         let response = self.waiters[place].response(
             &mut self.others,
-            (place, own.cost),
+            (place, own.cost + suspended(place)),
             (own.response, deadline),
             capped,
             steps,
@@ -166,6 +199,7 @@ impl Growing<'_> {
         let delaying = |other: usize| Delaying {
             task: known[other],
             deadline: deadlines[other],
+            suspended: suspended(other),
         };
         let is_in_time = match Earlier::new(self.programs[place], place, delaying) {
             Some(mut earlier) => earlier.is_in_time(steps)?,

@@ -29,6 +29,27 @@ pub fn waiting_levels_fp(
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
+    waiting_levels_fp_with_suspensions(tasks, &[], supply, steps)
+}
+
+/// As [`waiting_levels_fp`], of tasks of which a job may be suspended for so long in all, by task; beyond the end of the list
+/// not at all. Costs do not include suspensions, bounds do.
+///
+/// # Assumes
+/// As [`waiting_levels_fp`], but that a job may suspend itself at any times; these are whole nanoseconds, too. The strong
+/// invariant speaks of jobs that are ready.
+///
+/// # Cost
+/// As [`waiting_levels_fp`].
+///
+/// # Source
+/// `docs/theory/suspensions.md`, Theorem 5, not refereed.
+pub fn waiting_levels_fp_with_suspensions(
+    tasks: &[Bound],
+    suspensions: &[Span],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Span>> {
     let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
     let programs: Vec<Program> = (0..family.len())
         .map(|place| family.program(place))
@@ -36,7 +57,8 @@ pub fn waiting_levels_fp(
     let mut others = Others::default();
     by_priority(tasks, supply, |task| {
         let program = &programs[family.of(task.place)];
-        response(tasks, &task, program, &mut others, steps)
+        let suspended = suspensions.get(task.place).map_or(0, |most| most.as_ns());
+        response((tasks, suspended), &task, program, &mut others, steps)
     })
 }
 
@@ -50,12 +72,13 @@ pub(crate) fn waiting_levels_in_time(
     let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
     let program = family.program(family.of(place));
     in_time(tasks, place, |task| {
-        response(tasks, &task, &program, &mut Others::default(), steps)
+        response((tasks, 0), &task, &program, &mut Others::default(), steps)
     })
 }
 
+/// A bound on the response time of a task of which a job is suspended for so long at most.
 fn response(
-    tasks: &[Bound],
+    (tasks, suspended): (&[Bound], u64),
     task: &InOrder<'_>,
     program: &Program,
     others: &mut Others,
@@ -70,6 +93,7 @@ fn response(
             false => 0,
         },
     };
-    let (own, limits) = ((place, own.cost), (own.cost, own.response));
-    Waiter::new(program).response(others, own, limits, capped, steps)
+    let alone = own.cost.saturating_add(suspended);
+    let limits = (alone, own.response);
+    Waiter::new(program).response(others, (place, alone), limits, capped, steps)
 }

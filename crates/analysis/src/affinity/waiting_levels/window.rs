@@ -32,13 +32,14 @@ impl<'a> Waiter<'a> {
     /// A bound on the response time of the task at `place`, something above `limit` if there is none; `None` when out of
     /// steps. `capped` is what a task can do to it, other than itself.
     ///
-    /// If a job is unfinished after a window of length y, then it waited in it for y - C + 1 whole units at least. So
-    /// y is a bound once the time waited is at most y - C. As what others execute in y grows with y, the time waited for
-    /// a smaller y is no more than that for the bound: the search goes on from it.
+    /// `alone` is what a job takes that never waits: C, or C + S if it may be suspended for S. If a job is unfinished after a
+    /// window of length y, then it waited in it for y - `alone` + 1 whole units at least. So y is a bound once the time waited is
+    /// at most y - `alone`. As what others execute in y grows with y, the time waited for a smaller y is no more than that for
+    /// the bound: the search goes on from it.
     pub(super) fn response(
         &mut self,
         others: &mut Others,
-        (place, cost): (usize, u64),
+        (place, alone): (usize, u64),
         (from, limit): (u64, u64),
         capped: impl Fn(usize) -> Capped,
         steps: &mut Steps,
@@ -63,12 +64,12 @@ impl<'a> Waiter<'a> {
             let works = works.map(|other| other.task.work_in(length).min(other.most));
             others.works.clear();
             others.works.extend(works);
-            let spare = length - cost;
+            let spare = length - alone;
             let waited = prices.bound(self.program, &others.works, spare, steps)?;
             if waited <= u128::from(spare) {
                 return Some(length);
             }
-            let next = u128::from(cost).saturating_add(waited);
+            let next = u128::from(alone).saturating_add(waited);
             let next = u64::try_from(next).unwrap_or(u64::MAX);
             length = next.max(length.saturating_add(limit / RESOLUTION + 1));
         }

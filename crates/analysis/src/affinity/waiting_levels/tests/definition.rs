@@ -8,7 +8,9 @@ use crate::affinity::divisor::Divisor;
 use crate::affinity::interference::Interferer;
 use crate::affinity::waiting_levels::earlier::{Delaying, Earlier};
 use crate::affinity::waiting_levels::levels::Affinities;
-use crate::affinity::{Bound, waiting_levels_edf, waiting_levels_fp};
+use crate::affinity::{
+    Bound, waiting_levels_edf_with_suspensions, waiting_levels_fp_with_suspensions,
+};
 use crate::{Outcome, Placed, Ranked, Sporadic, Steps};
 
 /// What a task executes in a window if each of its jobs finishes within `response`, the first as late as
@@ -31,9 +33,10 @@ fn due((cost, period, deadline, _): Plain, response: u64, until: u64) -> u64 {
     deadlines.map(|at| cost.min(at.saturating_sub(slack))).sum()
 }
 
-/// The least window from `from` on that is no shorter than the cost and the longest wait in it.
+/// The least window from `from` on that is no shorter than what a job takes alone and the longest wait in it.
 fn response(
     tasks: &[Plain],
+    alone: u64,
     own: usize,
     from: u64,
     work: impl Fn(usize, u64) -> u64,
@@ -44,7 +47,7 @@ fn response(
         let of = |other: usize| if other == own { 0 } else { work(other, length) };
         let works: Vec<u64> = (0..tasks.len()).map(of).collect();
         let waited = longest(&sets, &works).floor().to_integer();
-        waited <= (length - tasks[own].0).into()
+        waited <= (length - alone).into()
     })
 }
 
@@ -59,13 +62,12 @@ fn inside((cost, period, deadline, _): Plain, length: u64) -> u64 {
 
 /// The sets of tasks, as bits, that can have begun to execute before a window in which a job of `own` waits at any time
 /// at a level, and before which none was full: all that can, or as many as one more would be too many.
-fn carried_in(tasks: &[Plain], own: usize) -> Vec<u32> {
+fn carried_in(tasks: &[Plain], own: usize, is_around: impl Fn(usize) -> bool) -> Vec<u32> {
     let affinities: Vec<u64> = tasks.iter().map(|task| task.3).collect();
     let levels = levels(&affinities, own);
-    let is_around = |task: usize| affinities[own] & !affinities[task] == 0;
     let chosen = |set: u32| (0..tasks.len()).filter(move |task| set >> task & 1 == 1);
     let fits = |set: &u32| {
-        chosen(*set).all(is_around)
+        chosen(*set).all(&is_around)
             && levels.iter().all(|level| {
                 let in_level = chosen(*set).filter(|&task| affinities[task] & !level == 0);
                 in_level.count() < level.count_ones() as usize
@@ -77,13 +79,13 @@ fn carried_in(tasks: &[Plain], own: usize) -> Vec<u32> {
 }
 
 /// Whether a job of `own` waits no longer than it can in every window that begins up to some instant before its release,
-/// by trying every whole number.
-fn is_in_time(tasks: &[Plain], own: usize, known: &[u64]) -> bool {
+/// by trying every whole number. What is carried in is limited of tasks that never suspend themselves.
+fn is_in_time((tasks, suspended): (&[Plain], &[u64]), own: usize, known: &[u64]) -> bool {
     let affinities: Vec<u64> = tasks.iter().map(|task| task.3).collect();
     let (cost, deadline) = (tasks[own].0, tasks[own].2);
     let sets = blockers(&affinities, own, false);
-    let carried = carried_in(tasks, own);
-    let is_around = |task: usize| affinities[own] & !affinities[task] == 0;
+    let is_around = |task: usize| affinities[own] & !affinities[task] == 0 && suspended[task] == 0;
+    let carried = carried_in(tasks, own, is_around);
     let waited = |length: u64, carries: &dyn Fn(usize) -> bool| {
         let of = |task: usize| {
             let response = if task == own { deadline } else { known[task] };
@@ -97,7 +99,8 @@ fn is_in_time(tasks: &[Plain], own: usize, known: &[u64]) -> bool {
         longest(&sets, &works).floor().to_integer()
     };
     for before in 0..EARLIEST {
-        let (length, spare) = (before + deadline, (before + deadline - cost).into());
+        let length = before + deadline;
+        let spare = (length - cost - suspended[own]).into();
         if waited(length, &|_| true) <= spare {
             return true;
         }
@@ -109,23 +112,33 @@ fn is_in_time(tasks: &[Plain], own: usize, known: &[u64]) -> bool {
     false
 }
 
-fn by_deadline(tasks: &[Plain]) -> Option<Vec<u64>> {
-    least_by_deadline(tasks, |own, known| is_in_time(tasks, own, known))
+fn by_deadline(tasks: &[Plain], suspended: &[u64]) -> Option<Vec<u64>> {
+    least_by_deadline((tasks, suspended), |own, known| {
+        is_in_time((tasks, suspended), own, known)
+    })
 }
 
-fn without_earlier(tasks: &[Plain]) -> Option<Vec<u64>> {
-    least_by_deadline(tasks, |_, _| false)
+fn without_earlier(tasks: &[Plain], suspended: &[u64]) -> Option<Vec<u64>> {
+    least_by_deadline((tasks, suspended), |_, _| false)
 }
 
 fn least_by_deadline(
-    tasks: &[Plain],
+    (tasks, suspended): (&[Plain], &[u64]),
     is_in_time: impl Fn(usize, &[u64]) -> bool,
 ) -> Option<Vec<u64>> {
-    let mut known: Vec<u64> = tasks.iter().map(|task| task.0).collect();
+    let alone = |own: usize| tasks[own].0 + suspended[own];
+    let mut known: Vec<u64> = (0..tasks.len()).map(alone).collect();
+    if tasks
+        .iter()
+        .zip(&known)
+        .any(|(task, &known)| known > task.2)
+    {
+        return None;
+    }
     loop {
         let before = known.clone();
         for own in 0..tasks.len() {
-            let least = response(tasks, own, known[own], |other, length| {
+            let least = response(tasks, alone(own), own, known[own], |other, length| {
                 let due = due(tasks[other], known[other], tasks[own].2);
                 work(tasks[other], known[other], length).min(due)
             });
@@ -138,10 +151,11 @@ fn least_by_deadline(
     }
 }
 
-fn by_priority(tasks: &[Plain]) -> Option<Vec<u64>> {
+fn by_priority(tasks: &[Plain], suspended: &[u64]) -> Option<Vec<u64>> {
     let mut known: Vec<u64> = Vec::new();
     for own in 0..tasks.len() {
-        let found = response(tasks, own, tasks[own].0, |other, length| {
+        let alone = tasks[own].0 + suspended[own];
+        let found = response(tasks, alone, own, alone, |other, length| {
             match other < own {
                 true => work(tasks[other], known[other], length),
                 false => 0,
@@ -162,7 +176,8 @@ fn sporadic(&(cost, period, deadline, _): &Plain) -> Sporadic {
 }
 
 /// What the implementation finds: under EDF and under fixed priorities.
-fn found(tasks: &[Plain]) -> [Option<Vec<u64>>; 2] {
+fn found(tasks: &[Plain], suspended: &[u64]) -> [Option<Vec<u64>>; 2] {
+    let suspended: Vec<Span> = suspended.iter().copied().map(Span::from_ns).collect();
     let whole = Share::from_billionths(Share::WHOLE).unwrap();
     let bound: Vec<Bound> = tasks
         .iter()
@@ -183,8 +198,8 @@ fn found(tasks: &[Plain]) -> [Option<Vec<u64>>; 2] {
         })
         .collect();
     let outcomes = [
-        waiting_levels_edf(&placed, whole, &mut Steps::ordinary()),
-        waiting_levels_fp(&bound, whole, &mut Steps::ordinary()),
+        waiting_levels_edf_with_suspensions(&placed, &suspended, whole, &mut Steps::ordinary()),
+        waiting_levels_fp_with_suspensions(&bound, &suspended, whole, &mut Steps::ordinary()),
     ];
     outcomes.map(|outcome| match outcome {
         Outcome::Pass(bounds) => Some(bounds.iter().map(|bound| bound.as_ns()).collect()),
@@ -193,15 +208,19 @@ fn found(tasks: &[Plain]) -> [Option<Vec<u64>>; 2] {
     })
 }
 
-#[test]
-fn response_times_are_those_of_the_definition() {
+/// Compares so many cases with suspensions of these lengths.
+fn compare(cases: u64, part: u64, suspension: impl Fn(&mut RandomStream, &Plain) -> u64) {
     let (mut passed, mut missed, mut earlier) = ([0; 2], 0, 0);
-    let cases = times_if_long(300, 20);
     for seed in 0..cases {
-        let mut stream = RandomStream::new(seed, 81, 1);
+        let mut stream = RandomStream::new(seed, 81, part);
         let tasks = tasks(&mut stream, true, 6);
-        let expected = [by_deadline(&tasks), by_priority(&tasks)];
-        let found = found(&tasks);
+        let suspended = tasks.iter().map(|task| suspension(&mut stream, task));
+        let suspended: Vec<u64> = suspended.collect();
+        let expected = [
+            by_deadline(&tasks, &suspended),
+            by_priority(&tasks, &suspended),
+        ];
+        let found = found(&tasks, &suspended);
         // Which tasks carry work in is decided for each cut, and windows are looked at in blocks: some are missed.
         let is_missed = found[0].is_none() && expected[0].is_some();
         missed += u64::from(is_missed);
@@ -209,21 +228,37 @@ fn response_times_are_those_of_the_definition() {
         assert_eq!(
             found[compared.clone()],
             expected[compared],
-            "seed {seed}: {tasks:?}"
+            "seed {seed}: {tasks:?} {suspended:?}"
         );
-        earlier += u64::from(found[0].is_some() && without_earlier(&tasks).is_none());
+        let is_earlier = found[0].is_some() && without_earlier(&tasks, &suspended).is_none();
+        earlier += u64::from(is_earlier);
         for (count, bounds) in passed.iter_mut().zip(found) {
             *count += u64::from(bounds.is_some());
         }
     }
+    println!("{passed:?} of {cases}, {earlier} by earlier windows, {missed} missed");
     let enough = |&count: &u64| cases / 10 < count && count < cases * 9 / 10;
     assert!(passed.iter().all(enough), "{passed:?} of {cases}");
-    println!("{earlier} by earlier windows, {missed} missed");
     assert!(earlier > 0 && missed * 20 <= cases, "{earlier} {missed}");
 }
 
+#[test]
+fn response_times_are_those_of_the_definition() {
+    compare(times_if_long(300, 20), 1, |_, _| 0);
+}
+
+#[test]
+fn response_times_with_suspensions_are_those_of_the_definition() {
+    compare(times_if_long(300, 20), 3, |stream, task| {
+        match stream.below(2) {
+            0 => 0,
+            _ => stream.below((task.2 - task.0) / 2 + 1),
+        }
+    });
+}
+
 /// Whether earlier windows show the task, by the implementation; `None` if it can never wait.
-fn is_shown(tasks: &[Plain], own: usize, known: &[u64]) -> Option<bool> {
+fn is_shown((tasks, suspended): (&[Plain], &[u64]), own: usize, known: &[u64]) -> Option<bool> {
     let cpus: Vec<CpuSet> = tasks.iter().map(|task| CpuSet::from_bits(task.3)).collect();
     let family = Affinities::new(cpus.iter());
     let program = family.program(family.of(own));
@@ -234,6 +269,7 @@ fn is_shown(tasks: &[Plain], own: usize, known: &[u64]) -> Option<bool> {
             response: known[place],
         },
         deadline: tasks[place].2,
+        suspended: suspended[place],
     };
     let mut earlier = Earlier::new(&program, own, delaying)?;
     Some(earlier.is_in_time(&mut Steps::ordinary()).unwrap())
@@ -248,11 +284,21 @@ fn earlier_windows_show_no_task_that_the_definition_does_not() {
         let some_response =
             |&(cost, _, deadline, _): &Plain| cost + stream.below(deadline - cost + 1);
         let known: Vec<u64> = tasks.iter().map(some_response).collect();
-        for own in 0..tasks.len() {
-            let Some(found) = is_shown(&tasks, own, &known) else {
+        let suspends = seed % 2 == 1;
+        let suspended = tasks
+            .iter()
+            .zip(&known)
+            .map(|(task, &known)| match suspends {
+                true => stream.below(2) * stream.below(known - task.0 + 1),
+                false => 0,
+            });
+        let suspended: Vec<u64> = suspended.collect();
+        let tasks = (&tasks[..], &suspended[..]);
+        for own in 0..suspended.len() {
+            let Some(found) = is_shown(tasks, own, &known) else {
                 continue;
             };
-            let expected = is_in_time(&tasks, own, &known);
+            let expected = is_in_time(tasks, own, &known);
             let context = || format!("seed {seed}, task {own}: {tasks:?} {known:?}");
             assert!(expected || !found, "{}", context());
             shown += u64::from(found);
