@@ -312,7 +312,7 @@ impl fmt::Display for Decision {
 ///
 /// Where jobs have to wait, as they have jitter, suspend themselves or lock mutexes, [others stand for the
 /// tasks](crate::stand_ins). If those are not admitted, or none are known under the policy, nothing is promised; but to tasks that
-/// suspend themselves what a test on one CPU shows that counts suspensions, if nothing changes with time. Where tasks
+/// suspend themselves what a test shows that counts suspensions, if nothing changes with time. Where tasks
 /// have arrival curves, sporadic ones that are the shortest distance apart stand for them, unless a test for one CPU takes the
 /// curves. Where tasks trigger others, that is promised which is [decided](crate::verdicts::decide) of them with the supply that is left.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {

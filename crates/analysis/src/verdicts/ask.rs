@@ -3,8 +3,13 @@
 use shiftwork_model::{CpuSet, Order, Span};
 
 use super::case::{Case, Shape, density};
-use crate::affinity::Groups;
+use crate::affinity::{
+    Groups, waiting_levels_edf, waiting_levels_edf_with_suspensions, waiting_levels_fp,
+    waiting_levels_fp_with_suspensions,
+};
 use crate::exact::whole;
+use crate::global_edf::rta;
+use crate::global_fp::bertogna_cirinei;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::{demand_fits, gel_with_points};
 use crate::uniprocessor::{
@@ -154,6 +159,75 @@ pub(super) fn ask_fp_times(case: &Case, steps: &mut Steps) -> Shown {
     let computing = fp_response_times(&case.ranked(), whole(), &mut steps.set_aside(2));
     let suspended = fp_rta_with_suspensions(&suspending, steps);
     least_bounds(with_bounds(computing), with_bounds(suspended))
+}
+
+/// Under strong EDF. Where tasks suspend themselves, bounds are the best of two ways: of tasks that compute meanwhile, and of
+/// what they execute alone.
+pub(super) fn ask_waiting_levels_edf(case: &Case, steps: &mut Steps) -> Shown {
+    let computing = |case: &Case, steps: &mut Steps| {
+        with_bounds(waiting_levels_edf(&case.placed(), whole(), steps))
+    };
+    least_of_two(case, steps, computing, suspending_edf)
+}
+
+/// Under strong fixed priorities, likewise.
+pub(super) fn ask_waiting_levels_fp(case: &Case, steps: &mut Steps) -> Shown {
+    let computing = |case: &Case, steps: &mut Steps| {
+        with_bounds(waiting_levels_fp(&case.bound(), whole(), steps))
+    };
+    least_of_two(case, steps, computing, suspending_fp)
+}
+
+/// Under global EDF. Where all tasks may use all CPUs, these are the one level at which a task waits.
+pub(super) fn ask_rta(case: &Case, steps: &mut Steps) -> Shown {
+    let computing =
+        |case: &Case, steps: &mut Steps| with_bounds(rta(&case.tasks, case.cpus.len(), steps));
+    least_of_two(case, steps, computing, suspending_edf)
+}
+
+/// Under global fixed priorities, likewise.
+pub(super) fn ask_bertogna_cirinei(case: &Case, steps: &mut Steps) -> Shown {
+    let computing = |case: &Case, steps: &mut Steps| {
+        with_bounds(bertogna_cirinei(&case.ranked(), case.cpus.len(), steps))
+    };
+    least_of_two(case, steps, computing, suspending_fp)
+}
+
+fn suspending_edf(case: &Case, suspensions: &[Span], steps: &mut Steps) -> Shown {
+    let tasks = case.placed();
+    with_bounds(waiting_levels_edf_with_suspensions(
+        &tasks,
+        suspensions,
+        whole(),
+        steps,
+    ))
+}
+
+fn suspending_fp(case: &Case, suspensions: &[Span], steps: &mut Steps) -> Shown {
+    let tasks = case.bound();
+    with_bounds(waiting_levels_fp_with_suspensions(
+        &tasks,
+        suspensions,
+        whole(),
+        steps,
+    ))
+}
+
+/// What is shown of the tasks if they compute while they are suspended; and where some are, by the second test, of what they
+/// execute alone.
+fn least_of_two(
+    case: &Case,
+    steps: &mut Steps,
+    computing: fn(&Case, &mut Steps) -> Shown,
+    suspending: fn(&Case, &[Span], &mut Steps) -> Shown,
+) -> Shown {
+    match case.executing() {
+        None => computing(case, steps),
+        Some((executing, suspensions)) => {
+            let computing = computing(case, &mut steps.set_aside(2));
+            least_bounds(computing, suspending(&executing, &suspensions, steps))
+        }
+    }
 }
 
 /// What two tests show together that each have bounds if they pass.

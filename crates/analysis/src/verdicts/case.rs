@@ -70,7 +70,8 @@ pub(super) struct Case {
     pub deadlines: Deadlines,
     /// What the task set says beside its tasks.
     pub terms: CaseTerms,
-    /// What of the cost of each task is execution and what suspension; empty where there is none, or no test counts it.
+    /// What of the cost of each task is execution and what suspension; empty where there is none, or no test counts it. Not empty
+    /// only where the policy runs the most urgent of the ready jobs.
     pub suspensions: Vec<Suspended>,
 }
 
@@ -160,11 +161,9 @@ impl Case {
         Some((in_ticks, is_whole))
     }
 
-    /// The tasks as they really suspend themselves, where the part is scheduled on one CPU by a test that counts that, and any does;
-    /// `None` elsewhere.
+    /// The tasks as they really suspend themselves, where there is a test that counts that, and any does; `None` elsewhere.
     pub fn suspending(&self) -> Option<Vec<Suspending>> {
-        let is_counted = matches!(self.shape, Shape::One(_)) && !self.suspensions.is_empty();
-        is_counted.then(|| {
+        (!self.suspensions.is_empty()).then(|| {
             let tasks = self.ranked().into_iter().zip(&self.suspensions);
             let suspending = tasks.map(|(mut ranked, of)| {
                 ranked.task.cost = of.executes;
@@ -175,6 +174,17 @@ impl Case {
             });
             suspending.collect()
         })
+    }
+
+    /// The same as a case of tasks with what they execute alone for their costs, and for how long each is suspended at most. `None`, too, where
+    /// time is counted in longer units than nanoseconds: what is rounded to these is no schedule of the tasks, and that with less
+    /// execution or suspension jobs respond no later does not hold.
+    pub fn executing(&self) -> Option<(Self, Vec<Span>)> {
+        let in_ns = self.terms.tick.as_ns() <= 1;
+        let suspending = self.suspending().filter(|_| in_ns)?;
+        let tasks = suspending.iter().map(|task| task.ranked.task).collect();
+        let suspensions = suspending.iter().map(|task| task.suspension).collect();
+        Some((self.with(tasks), suspensions))
     }
 
     /// The tasks with what they need of CPUs at least, whatever counts as computing elsewhere.

@@ -18,17 +18,17 @@ use self::domain::{
     on_one_cpu,
 };
 use super::ask::{
-    Ask, ask_edf_times, ask_fair_lateness, ask_fit, ask_fp_rta, ask_fp_times, ask_packing, ask_qpa,
-    with_bounds, with_known_bounds, without_bounds,
+    Ask, ask_bertogna_cirinei, ask_edf_times, ask_fair_lateness, ask_fit, ask_fp_rta, ask_fp_times,
+    ask_packing, ask_qpa, ask_rta, ask_waiting_levels_edf, ask_waiting_levels_fp, with_bounds,
+    with_known_bounds, without_bounds,
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
     Rounding, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, spl,
-    waiting_levels_edf, waiting_levels_fp,
 };
 use crate::exact::{beside, whole};
-use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
-use crate::global_fp::{bertogna_cirinei, guan};
+use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load};
+use crate::global_fp::guan;
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, gel};
 use crate::speedup::speedup;
@@ -197,10 +197,8 @@ pub const TESTS: &[Test] = &[
     },
     Test {
         deadlines: Deadlines::Constrained,
-        source: "Bertogna, Cirinei, RTSS 2007",
-        ..global_edf("rta", |case, steps| {
-            with_bounds(rta(&case.tasks, case.cpus.len(), steps))
-        })
+        source: "Bertogna, Cirinei, RTSS 2007; with suspensions docs/theory/suspensions.md, Theorems 5 and 6, not refereed",
+        ..global_edf("rta", ask_rta)
     },
     Test {
         source: "Baruah, Bonifaci, Marchetti-Spaccamela, Stiller, Real-Time Systems 46, 2010",
@@ -213,12 +211,10 @@ pub const TESTS: &[Test] = &[
         criterion: Criterion::Hard,
         deadlines: Deadlines::Constrained,
         exact: None,
-        source: "Bertogna, Cirinei, RTSS 2007",
+        source: "Bertogna, Cirinei, RTSS 2007; with suspensions docs/theory/suspensions.md, Theorem 5, not refereed",
         speaks_of: |policy| is_fp(policy) && !is_partitioned(policy),
         takes: globally,
-        asked: Asked::Parts(|case, steps| {
-            with_bounds(bertogna_cirinei(&case.ranked(), case.cpus.len(), steps))
-        }),
+        asked: Asked::Parts(ask_bertogna_cirinei),
     },
     Test {
         name: "guan",
@@ -269,11 +265,11 @@ pub const TESTS: &[Test] = &[
     },
     waiting_levels(
         |policy| is_fp(policy) && shifts(policy),
-        |case, steps| with_bounds(waiting_levels_fp(&case.bound(), whole(), steps)),
+        ask_waiting_levels_fp,
     ),
     waiting_levels(
         |policy| is_edf(policy) && shifts(policy),
-        |case, steps| with_bounds(waiting_levels_edf(&case.placed(), whole(), steps)),
+        ask_waiting_levels_edf,
     ),
     pfair_test(Criterion::Hard, is_aligned_pfair, |case, steps| {
         without_bounds(pfair(
@@ -414,7 +410,7 @@ const fn waiting_levels(speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test 
     Test {
         name: "waiting-levels",
         deadlines: Deadlines::Constrained,
-        source: "docs/theory/waiting-levels.md, not refereed",
+        source: "docs/theory/waiting-levels.md, with suspensions docs/theory/suspensions.md, Theorems 5 and 6, not refereed",
         speaks_of,
         takes: any,
         ..global_edf("", ask)

@@ -1,11 +1,16 @@
 //! How many random task sets are shown to be in time, by suspensions that count as computing and by what is known of them.
 
 use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
+use shiftwork_analysis::verdicts::{Answer, Criterion, Question, decide};
 use shiftwork_analysis::{Outcome, Ranked, Sporadic, Steps};
-use shiftwork_model::{RandomStream, Share, Span};
+use shiftwork_model::{Affinity, CpuSet, RandomStream, Share, Span, TaskSet};
+use shiftwork_policy::registry;
 
 use super::schedules::Order;
-use super::{Plain, count, edf, edf_responses, shown};
+use super::{Plain, count, edf, edf_responses, shown, verdicts};
+
+/// What each test may do on several CPUs.
+const STEPS: u64 = 5_000_000;
 
 /// Suspensions as a share of T - C, in percent.
 const SUSPENSIONS: [(f64, f64); 3] = [(1.0, 10.0), (10.0, 30.0), (10.0, 50.0)];
@@ -63,18 +68,25 @@ fn computing(tasks: &[Plain], order: Order) -> bool {
     }
 }
 
-/// Prints a table of `docs/theory/suspensions.md` with `SHIFTWORK_LONG` and `--nocapture`.
-fn more_are_shown<const TESTS: usize>(order: Order, tests: [fn(&[Plain]) -> bool; TESTS]) {
-    let sets = count(40);
+/// Whether a test shows that a set is in time.
+type Shows<'a, Set> = &'a dyn Fn(&Set) -> bool;
+
+/// Prints a table of `docs/theory/suspensions.md` with `SHIFTWORK_LONG` and `--nocapture`: of so many sets that are drawn with this
+/// utilization and these suspensions, the first test shows fewer than the others, one after the other.
+fn more_are_shown<Set: std::fmt::Debug, const TESTS: usize>(
+    (name, sets): (&str, u64),
+    draw: impl Fn(&mut RandomStream, f64, (f64, f64)) -> Set,
+    computing: impl Fn(&Set) -> bool,
+    tests: [Shows<'_, Set>; TESTS],
+) {
     for suspensions in SUSPENSIONS {
         let (mut first, mut sums) = (0, [0; TESTS]);
         for tenths in 1..=9 {
             let (mut before, mut found) = (0, [0; TESTS]);
             for index in 0..sets {
                 let stream = &mut RandomStream::new(index, 144, tenths);
-                let tasks = 5 + stream.below(6);
-                let tasks = random(stream, tasks, tenths as f64 / 10.0, suspensions);
-                let mut last = computing(&tasks, order);
+                let tasks = draw(stream, tenths as f64 / 10.0, suspensions);
+                let mut last = computing(&tasks);
                 before += u64::from(last);
                 for (found, is_shown) in found.iter_mut().zip(tests) {
                     let now = is_shown(&tasks);
@@ -85,7 +97,7 @@ fn more_are_shown<const TESTS: usize>(order: Order, tests: [fn(&[Plain]) -> bool
             }
             let percent = |found: u64| found as f64 * 100.0 / sets as f64;
             println!(
-                "{order:?} {suspensions:?} U = 0.{tenths}: {:.1} -> {:.1?} %",
+                "{name} {suspensions:?} U = 0.{tenths}: {:.1} -> {:.1?} %",
                 percent(before),
                 found.map(percent)
             );
@@ -102,13 +114,109 @@ fn more_are_shown<const TESTS: usize>(order: Order, tests: [fn(&[Plain]) -> bool
     }
 }
 
+/// On one CPU.
+fn more_are_shown_on_one_cpu<const TESTS: usize>(
+    order: Order,
+    tests: [Shows<'_, Vec<Plain>>; TESTS],
+) {
+    let draw = |stream: &mut RandomStream, utilization: f64, suspensions: (f64, f64)| {
+        let tasks = 5 + stream.below(6);
+        random(stream, tasks, utilization, suspensions)
+    };
+    let computing = |tasks: &Vec<Plain>| computing(tasks, order);
+    more_are_shown((&format!("{order:?}"), count(40)), draw, computing, tests);
+}
+
 #[test]
 fn more_sets_are_shown_than_if_suspensions_counted_as_computing() {
-    more_are_shown(Order::Priority, [|tasks| shown(tasks).is_ok()]);
+    more_are_shown_on_one_cpu(Order::Priority, [&|tasks| shown(tasks).is_ok()]);
 }
 
 #[test]
 fn more_sets_are_shown_under_edf_than_if_suspensions_counted_as_computing() {
-    let by_bounds_too = |tasks: &[Plain]| edf_responses::are_in_time(tasks) || edf::passes(tasks);
-    more_are_shown(Order::Deadline, [edf::passes, by_bounds_too]);
+    let by_demand = |tasks: &Vec<Plain>| edf::passes(tasks);
+    let by_bounds_too =
+        |tasks: &Vec<Plain>| edf_responses::are_in_time(tasks) || edf::passes(tasks);
+    more_are_shown_on_one_cpu(Order::Deadline, [&by_demand, &by_bounds_too]);
+}
+
+/// How many CPUs there are where there are several.
+const CPUS: usize = 4;
+
+/// Eight to 16 tasks, two to four for each CPU, with this utilization of each CPU; a task is bound to all CPUs, or as likely to all, to a half
+/// or to one of them if affinities are `nested`.
+fn random_on_several(
+    stream: &mut RandomStream,
+    utilization: f64,
+    suspensions: (f64, f64),
+    nested: bool,
+) -> Vec<(Plain, CpuSet)> {
+    let number = 2 * CPUS as u64 + stream.below(2 * CPUS as u64 + 1);
+    let tasks = loop {
+        let tasks = random(stream, number, utilization * CPUS as f64, suspensions);
+        // No task needs more than a CPU.
+        if tasks.iter().all(|task| task.cost < task.period) {
+            break tasks;
+        }
+    };
+    let bound = tasks.into_iter().map(|task| {
+        let size = match nested {
+            true => CPUS >> stream.below(3),
+            false => CPUS,
+        };
+        let first = size * stream.below((CPUS / size) as u64) as usize;
+        let cpus = CpuSet::first(CPUS);
+        (task, cpus.iter().skip(first).take(size).collect())
+    });
+    bound.collect()
+}
+
+/// Whether verdicts say that such tasks are in time under this policy, as they are or if they compute while they are suspended.
+fn are_shown(policy: &str, tasks: &[(Plain, CpuSet)], computing: bool) -> bool {
+    let of = |(task, cpus): &(Plain, CpuSet)| {
+        // A job is suspended after the first of two units at least.
+        let cost = task.cost.max(2);
+        let (cost, suspension) = match computing {
+            true => (cost + task.suspension, 0),
+            false => (cost, task.suspension),
+        };
+        verdicts::task([cost, suspension, task.period], task.priority, *cpus)
+    };
+    let set = TaskSet::new("", CPUS, tasks.iter().map(of).collect());
+    let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+    let traits = registry::find(policy).unwrap().traits;
+    let question = Question::new(traits, &bound, Criterion::Hard, STEPS);
+    decide(&set, &question).answer == Answer::Schedulable
+}
+
+fn more_are_shown_on_several_cpus(policy: &str, nested: bool) {
+    let draw = |stream: &mut RandomStream, utilization: f64, suspensions: (f64, f64)| {
+        random_on_several(stream, utilization, suspensions, nested)
+    };
+    more_are_shown(
+        (policy, count(20)),
+        draw,
+        |tasks: &Vec<_>| are_shown(policy, tasks, true),
+        [&|tasks: &Vec<_>| are_shown(policy, tasks, false)],
+    );
+}
+
+#[test]
+fn more_sets_are_shown_under_global_priorities() {
+    more_are_shown_on_several_cpus("g-fp", false);
+}
+
+#[test]
+fn more_sets_are_shown_under_global_edf() {
+    more_are_shown_on_several_cpus("g-edf", false);
+}
+
+#[test]
+fn more_sets_are_shown_under_strong_priorities() {
+    more_are_shown_on_several_cpus("strong-fp", true);
+}
+
+#[test]
+fn more_sets_are_shown_under_strong_edf() {
+    more_are_shown_on_several_cpus("strong-edf", true);
 }

@@ -12,7 +12,7 @@ use shiftwork_policy::registry;
 const STEPS: u64 = 100_000;
 
 /// Suspends itself after its first unit of execution.
-fn task([cost, suspension, period]: [u64; 3], priority: u32, cpus: CpuSet) -> Task {
+pub fn task([cost, suspension, period]: [u64; 3], priority: u32, cpus: CpuSet) -> Task {
     let affinity = Affinity::new(cpus).unwrap();
     let [cost, suspension, period] = [cost, suspension, period].map(Span::from_ns);
     let first = Span::from_ns(1);
@@ -152,6 +152,72 @@ fn what_is_shown_of_tasks_that_compute_meanwhile_is_not_lost() {
             priority: task.priority.unwrap().number(),
         });
     assert_eq!(super::shown(&tasks.collect::<Vec<_>>()), Err(1));
+}
+
+/// On two CPUs, 1.15 of each if suspensions counted as computing.
+fn on_two_cpus() -> Vec<Task> {
+    let [first, pair] = [CpuSet::first(1), CpuSet::first(2)];
+    vec![
+        task([2, 4, 10], 1, pair),
+        task([2, 4, 10], 2, pair),
+        task([3, 6, 20], 3, first),
+        task([5, 10, 40], 4, pair),
+        task([4, 6, 40], 5, pair),
+    ]
+}
+
+#[test]
+fn tasks_on_several_cpus_are_in_time_that_would_not_fit_if_they_computed_meanwhile() {
+    let mut set = TaskSet::new("", 2, on_two_cpus());
+    for policy in ["strong-fp", "hpa-fp", "strong-edf", "hpa-edf"] {
+        let found = analysis(&set, policy);
+        let hard = (found.hard.answer, &found.hard.by[..]);
+        assert_eq!(
+            hard,
+            (Answer::Schedulable, &["waiting-levels"][..]),
+            "{policy}"
+        );
+    }
+    // C + S = 9, 15 and 10, and waits of 4 while the first two execute for 4 each; of 9, as three tasks execute for 6 each on two CPUs;
+    // and of 11 while three execute for 6 and one for 5.
+    assert_eq!(
+        responses(&analysis(&set, "strong-fp")),
+        [6, 6, 13, 24, 21].map(Some)
+    );
+    assert_eq!(analysis(&set, "weak-fp").hard.answer, Answer::Unknown);
+    // All on both CPUs.
+    set.tasks[2] = task([3, 6, 20], 3, CpuSet::first(2));
+    for (policy, test) in [
+        ("g-fp", "bc"),
+        ("g-edf", "rta"),
+        ("strong-fp", "bc"),
+        ("c-edf", "rta"),
+    ] {
+        let found = analysis(&set, policy);
+        let hard = (found.hard.answer, &found.hard.by[..]);
+        assert_eq!(hard, (Answer::Schedulable, &[test][..]), "{policy}");
+    }
+    for policy in ["np-g-edf", "np-g-fp", "g-fl", "edzl"] {
+        assert_eq!(
+            analysis(&set, policy).hard.answer,
+            Answer::Unknown,
+            "{policy}"
+        );
+    }
+    // Whole units of time are not those of a task that is suspended for parts of them.
+    set.platform.tick_unit = Span::from_ns(2);
+    assert_eq!(analysis(&set, "g-fp").hard.answer, Answer::Unknown);
+}
+
+#[test]
+fn admission_on_several_cpus_counts_suspensions() {
+    let set = TaskSet::new("", 2, on_two_cpus());
+    let traits = registry::find("strong-edf").unwrap().traits;
+    let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+    let decision = admit(&set, &bound, Terms::of(&traits, &set).unwrap());
+    assert_eq!(decision.guarantee, Guarantee::Hard, "{decision}");
+    let expected = "all deadlines are met by waiting-levels, which counts suspensions within jobs";
+    assert_eq!(decision.reason, expected);
 }
 
 #[test]

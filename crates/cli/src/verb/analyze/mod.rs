@@ -58,7 +58,7 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
     for task in set.tasks.iter().filter(|task| !suspension(task).is_zero()) {
         console.note(format!(
             "note: {}: task `{}` suspends itself for up to {} within a job, which counts as computing where the policy \
-             allows it, unless `fp-rta`, `qpa` or `edf-rta` shows more (docs/theory/suspensions.md)",
+             allows it, unless `fp-rta`, `qpa`, `edf-rta`, `bc`, `rta` or `waiting-levels` shows more (docs/theory/suspensions.md)",
             input.path,
             task.name,
             suspension(task)
