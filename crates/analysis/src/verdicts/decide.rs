@@ -326,9 +326,9 @@ impl<'a> Trial<'a> {
         for phase in phases.into_iter().filter(|&phase| hope.reaches(phase)) {
             self.ask_about_whole(phase, divided);
         }
-        let phases = phases.into_iter().filter(|&phase| hope.reaches(phase));
         let tests = phases.map(|phase| (phase, self.admitted(phase)));
         let (tests, times): (Vec<_>, Vec<_>) = tests
+            .into_iter()
             .map(|(phase, tests)| {
                 let (times, tests) = tests.into_iter().partition(|test| test.is_for_times());
                 ((phase, tests), (phase, times))
@@ -337,7 +337,12 @@ impl<'a> Trial<'a> {
         // Response times last: tasks that are shown to meet all deadlines need none.
         let tests: Vec<(Criterion, Vec<&Test>)> = tests.into_iter().chain(times).collect();
         for place in 0..self.grounds.len() {
-            for (phase, tests) in &tests {
+            // Of a part that hopes for more than another one, deadlines that are met bound tardiness.
+            let hope = match hope {
+                Hope::Soft if self.wants_soft() => Hope::of(&self.grounds[place]),
+                hope => hope,
+            };
+            for (phase, tests) in tests.iter().filter(|(phase, _)| hope.reaches(*phase)) {
                 self.ask_about(place, *phase, tests);
             }
             let ground = &mut self.grounds[place];
@@ -359,6 +364,10 @@ impl<'a> Trial<'a> {
                 false => None,
             },
         }
+    }
+
+    fn wants_soft(&self) -> bool {
+        self.question.tardiness || self.question.criterion == Criterion::Soft
     }
 
     fn is_shown(&self, criterion: Criterion) -> bool {

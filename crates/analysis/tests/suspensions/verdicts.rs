@@ -131,6 +131,18 @@ fn parts_of_one_cpu_and_of_several_are_shown_each_by_its_own_test() {
 }
 
 #[test]
+fn part_with_a_task_that_cannot_be_in_time_leaves_the_tests_of_other_parts() {
+    let second: CpuSet = CpuSet::first(2).iter().skip(1).collect();
+    let mut tasks = on_one_cpu(CpuSet::first(1));
+    let mut late = task([3, 6, 20], 4, second);
+    late.deadline = Span::from_ns(8);
+    tasks.push(late);
+    let found = analysis(&TaskSet::new("", 2, tasks), "p-edf");
+    assert_eq!(found.hard.answer, Answer::Unschedulable);
+    assert_eq!(found.soft.answer, Answer::Schedulable);
+}
+
+#[test]
 fn what_is_shown_of_tasks_that_compute_meanwhile_is_not_lost() {
     // The last responds after its period, of which suspensions themselves show nothing.
     let one = CpuSet::first(1);
