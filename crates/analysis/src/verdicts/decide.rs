@@ -16,13 +16,13 @@ use super::case::Case;
 use super::catalogue::{Asked, Criterion, TESTS, Test};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
-use super::ground::{Ground, overload};
+use super::ground::Ground;
+use super::hope::Hope;
 use super::under::under_overheads;
 use super::waiting::{still_refutes, too_long};
 use super::{Answer, Best, Found, jitter};
 use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
-use crate::response::demand_fits;
 use crate::stand_ins::{StandIns, waits};
 
 /// What is asked.
@@ -206,41 +206,6 @@ impl Question<'_> {
         let is_refuted = phase == Criterion::Hard && ground.refuted.is_some();
         let is_wanted = self.tardiness || !is_answered;
         is_wanted && !is_refuted && !ground.is_shown(Criterion::Hard)
-    }
-}
-
-/// What may still be shown of tasks, judged by sums of utilizations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Hope {
-    /// Nothing: the demand does not fit, or something is no task.
-    None,
-    /// That tardiness is bounded; some task alone cannot meet its deadline.
-    Soft,
-    /// Anything.
-    All,
-}
-
-impl Hope {
-    fn of(ground: &Ground) -> Self {
-        let case = &ground.case;
-        let fits = match case.is_global() {
-            true => demand_fits(&case.demanding(), case.cpus.len()),
-            false => overload(std::slice::from_ref(ground)).is_none(),
-        };
-        if !fits || !case.tasks.iter().all(Sporadic::is_possible) {
-            return Self::None;
-        }
-        match case.tasks.iter().any(|task| task.cost > task.deadline) {
-            true => Self::Soft,
-            false => Self::All,
-        }
-    }
-
-    const fn reaches(self, criterion: Criterion) -> bool {
-        match criterion {
-            Criterion::Hard => matches!(self, Self::All),
-            Criterion::Soft => !matches!(self, Self::None),
-        }
     }
 }
 

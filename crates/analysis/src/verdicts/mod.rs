@@ -20,6 +20,7 @@ mod curves;
 mod decide;
 mod divide;
 mod ground;
+mod hope;
 mod jitter;
 mod judge;
 mod priorities;
