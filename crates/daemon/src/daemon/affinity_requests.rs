@@ -13,7 +13,7 @@ use crate::reservation_table::TaskNotice;
 use crate::socket::{RateLimit, TokenBucket};
 
 /// Time in which an account may have one more request handled; at once it may have one of each of its tasks.
-const INTERVAL: Span = Span::from_ms(100);
+const INTERVAL: Span = Span::from_ms(250);
 
 /// What is requested, in the order in which the tasks came; each task at most once.
 #[derive(Debug, Default)]

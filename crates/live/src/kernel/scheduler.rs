@@ -17,7 +17,7 @@ use crate::agent::channel::Receiver;
 use crate::event::Event;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands, DecisionSite, EventRing, Loaded, MutexHolders, Settings};
-use crate::sys::clock::{monotonic_ns, pause};
+use crate::sys::clock::{monotonic_ns, pause, pause_at};
 use crate::sys::thread::yield_now;
 use crate::sys::word::Word;
 use crate::ticker::Ticker;
@@ -187,7 +187,11 @@ impl Scheduler {
             .loaded
             .take_events()
             .map_err(LiveError::system("read the trace"))?;
-        Ok(Event::all(&bytes).inspect(|_| pause()).collect())
+        let events = Event::all(&bytes).enumerate();
+        Ok(events
+            .inspect(|(step, _)| pause_at(*step))
+            .map(|(_, event)| event)
+            .collect())
     }
 
     /// Returns at this instant of the monotonic clock, or when a task waits for an answer.

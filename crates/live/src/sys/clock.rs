@@ -52,6 +52,13 @@ pub(crate) fn pause() {
     std::hint::spin_loop();
 }
 
+/// As [`pause`], in this step of a loop of short steps: in one of 64. There a pause takes longer than a step.
+pub(crate) fn pause_at(step: usize) {
+    if step % 64 == 63 {
+        pause();
+    }
+}
+
 /// Returns at this instant of the monotonic clock, at once if it is past. Signals do not shorten it.
 ///
 /// # Errors
