@@ -235,9 +235,14 @@ impl World {
     }
 
     fn set_user_id_of(&mut self, member: usize, id: u32, task: Option<u32>) -> Result<(), String> {
-        wait_for("the program to be executed", || {
-            let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-            (name.trim() == "set-user-id").then_some(())
+        // The kernel changes the name a moment before the user.
+        wait_for("the program to be executed as root", || {
+            let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+            let mut users = status
+                .lines()
+                .find_map(|it| it.strip_prefix("Uid:"))?
+                .split_whitespace();
+            (users.nth(1)? == "0").then_some(())
         })?;
         let Some(task) = task else {
             return Ok(());
