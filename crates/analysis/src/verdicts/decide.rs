@@ -302,9 +302,13 @@ impl<'a> Trial<'a> {
         // Response times last: tasks that are shown to meet all deadlines need none.
         let tests: Vec<(Criterion, Vec<&Test>)> = tests.into_iter().chain(times).collect();
         for place in 0..self.grounds.len() {
-            // Of a part that hopes for more than another one, deadlines that are met bound tardiness.
+            // Of a part that hopes for more than another one, deadlines that are met bound tardiness: where tasks suspend themselves
+            // it may be that nothing else does.
+            let ground = &self.grounds[place];
             let hope = match hope {
-                Hope::Soft if self.wants_soft() => Hope::of(&self.grounds[place]),
+                Hope::Soft if self.wants_soft() && !ground.case.suspensions.is_empty() => {
+                    Hope::of(ground)
+                }
                 hope => hope,
             };
             for (phase, tests) in tests.iter().filter(|(phase, _)| hope.reaches(*phase)) {
