@@ -24,6 +24,8 @@
 #   make proofs      check the machine-checked proofs in proofs/; needs coq and mathcomp, not part of make test
 #   make models      check the models of what crosses the core's lock, with spin; two minutes
 #   make faults      put old faults back, one by one, and measure which tests and models find each (ONLY=NAME); an hour
+#   make coverage    lines and branches of the programs in the kernel that live tests and the soak execute (TESTS="WORD ..", or none
+#                    for none; SEED=1, COUNT=10 seeds of the soak; ANEW=1, EXECUTE=0: see .ci/coverage); an hour
 #   make fuzz-core   the core in C under sanitizers: reachable states, and random events for SECONDS=3600
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
@@ -41,7 +43,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
 .PHONY: setup build install uninstall c install-c deb wheel release reproducible supply demo test test-live test-long soak bench papers \
-  proofs models faults fuzz-core lint man site clean
+  proofs models faults coverage fuzz-core lint man site clean
 
 setup:
 	@.ci/setup
@@ -129,6 +131,10 @@ models:
 faults:
 	@.ci/setup --quiet models sanitizers
 	@ONLY=$(ONLY) METHODS=$(METHODS) .ci/faults $(TARGET)
+
+coverage:
+	@.ci/setup --quiet coverage
+	@TESTS="$(TESTS)" SEED=$(SEED) COUNT=$(COUNT) ANEW=$(ANEW) EXECUTE=$(EXECUTE) .ci/coverage $(TARGET)
 
 SECONDS ?= 3600
 

@@ -16,6 +16,7 @@ mod churn;
 mod command;
 #[path = "../../cli/tests/common/mod.rs"]
 mod common;
+mod coverage;
 mod deadline;
 mod doctor;
 mod dubey;
@@ -67,7 +68,9 @@ fn main() -> ExitCode {
         return code;
     }
     if std::env::var_os(guest::GUEST_VARIABLE).is_some() {
-        return soak::execute_if_asked().unwrap_or_else(|| inside::run(TESTS));
+        let code = soak::execute_if_asked().unwrap_or_else(|| inside::run(TESTS));
+        coverage::save();
+        return code;
     }
     host::run(TESTS)
 }

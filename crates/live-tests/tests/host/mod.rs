@@ -22,6 +22,7 @@ use self::arguments::Arguments;
 use self::machines::{MACHINES, Machine};
 use self::results::Results;
 use crate::catalogue::{Group, Test};
+use crate::coverage;
 use crate::inside;
 use crate::long;
 use crate::package::{self, PACKAGE};
@@ -276,6 +277,7 @@ fn boot(guests: &Guests, machine: &Machine, tests: &[Named]) -> Result<Boot, Boo
     }
     let limits: Duration = tests.iter().map(|(_, test)| test.limit).sum();
     boot.timeout = BETWEEN_TESTS + limits;
+    coverage::collect(&mut boot);
     Ok(boot)
 }
 

@@ -12,6 +12,7 @@ use shiftwork_emulator::{Accel, Boot, BootError, Emulator, KernelChoice};
 use super::draw::draw;
 use super::plan::{Machine, Part};
 use super::{EPISODES, IN_GUEST};
+use crate::coverage;
 use crate::host::machines;
 
 /// How long a run may take, in the guest's time.
@@ -154,6 +155,7 @@ fn boot(request: &Request, seed: u64, episodes: usize, without: &str) -> Result<
     boot.environment
         .insert("RUST_BACKTRACE".to_owned(), "1".into());
     boot.timeout = LIMIT;
+    coverage::collect(&mut boot);
     Ok(boot)
 }
 

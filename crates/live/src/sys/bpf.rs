@@ -3,6 +3,8 @@
 //! `holders.rs` reads who holds each mutex, `log.rs` captures messages of the loading.
 
 mod commands;
+#[cfg(bpf_coverage)]
+mod coverage;
 mod holders;
 mod log;
 mod ring;
@@ -144,9 +146,13 @@ impl Loaded {
             .events
             .set_max_entries(room)
             .map_err(|error| explain("could not size the trace", error))?;
+        #[cfg(bpf_coverage)]
+        coverage::continue_counting(open.open_object_mut());
         let mut skel = open
             .load()
             .map_err(|error| explain("the kernel refuses the programs", error))?;
+        #[cfg(bpf_coverage)]
+        coverage::keep_counters(&skel);
         associate(&skel);
         let events = Rc::new(RefCell::new(Vec::new()));
         let ring = open_ring(&skel.maps.events, Rc::clone(&events))
