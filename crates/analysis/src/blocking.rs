@@ -12,6 +12,27 @@ use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Ta
 use crate::policy::{is_edf, is_fp, is_partitioned};
 use crate::suspensions::suspends;
 
+/// What mutexes add to tasks, by task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// What counts as computing, beside the cost.
+    pub longer: Vec<Span>,
+    /// For how much of the cost and that a job may be suspended instead, at any times. Empty where that is not known.
+    pub suspended: Vec<Span>,
+}
+
+impl Blocked {
+    /// All that is added may be suspension, or that is not known.
+    fn new(longer: Vec<Span>, is_suspension: bool) -> Self {
+        let suspended = if is_suspension {
+            longer.clone()
+        } else {
+            Vec::new()
+        };
+        Self { longer, suspended }
+    }
+}
+
 /// For what part of its execution time a job holds a mutex, `[from, to)`.
 struct Holding {
     resource: ResourceId,
@@ -19,8 +40,8 @@ struct Holding {
     to: Span,
 }
 
-/// For how long a job of each task may spin, and less urgent jobs that spin or hold mutexes may keep it from its CPU, at
-/// most.
+/// For how long a job of each task may spin or wait, and less urgent jobs that spin or hold mutexes may keep it from its CPU, at
+/// most; under fixed priorities also for how much of that it is suspended as far as more urgent ones are concerned.
 ///
 /// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested
@@ -40,7 +61,7 @@ struct Holding {
 /// operating systems", PhD thesis, UNC Chapel Hill 2011. Of MPCP: K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task
 /// scheduling, allocation and synchronization on multiprocessors", RTSS 2009, where waiting counts as computing. Of OMLP: B. Brandenburg,
 /// J. Anderson, "Optimality results for multiprocessor real-time locking", RTSS 2010, with affinities here.
-pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
+pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Blocked> {
     let is_ranked = is_edf(policy) || is_fp(policy);
     if !is_ranked || !policy.is_greedy() {
         return None;
@@ -52,7 +73,8 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
         return None;
     }
     if !is_each_cpu_alone(set, policy) {
-        return queued::blocking(set, policy);
+        let longer = queued::blocking(set, policy)?;
+        return Some(Blocked::new(longer, false));
     }
     if locks_one_of(set, |protocol| protocol == Protocol::Fmlp) {
         return boosted::blocking(set, &levels(set, policy), is_edf(policy));
@@ -70,7 +92,7 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
     let holdings: Vec<Vec<Holding>> = holdings.collect::<Option<_>>()?;
     let levels = levels(set, policy);
     let ceilings = ceilings(set, &levels, &shared)?;
-    let blocked = set.tasks.iter().zip(&levels).map(|(task, &level)| {
+    let low = set.tasks.iter().zip(&levels).map(|(task, &level)| {
         let cpus = task.affinity.cpus().iter();
         let on = cpus.map(|cpu| {
             let others = set.tasks.iter().zip(&levels).zip(&holdings);
@@ -82,10 +104,17 @@ pub fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>> {
             });
             sum_or_longest(set, &sections.collect::<Vec<_>>())
         });
-        let spins = locked(task).map(|resource| spin(task, resource));
-        sum(spins.chain(on.max()))
+        on.max().unwrap_or_default()
     });
-    Some(blocked.collect())
+    let low: Vec<Span> = low.collect();
+    let spins = |task: &Task| sum(locked(task).map(|resource| spin(task, resource)));
+    let longer = set.tasks.iter().zip(&low);
+    let longer = longer.map(|(task, &low)| sum([spins(task), low])).collect();
+    Some(Blocked {
+        longer,
+        // Jobs that spin execute.
+        suspended: if is_fp(policy) { low } else { Vec::new() },
+    })
 }
 
 /// By resource and CPU, the longest section of a task that is bound to the CPU, of mutexes for which jobs spin.

@@ -69,9 +69,9 @@ impl StandIns {
             let blocked = (!has_jitter(set)).then(|| blocking(set, policy)).flatten();
             return match blocked {
                 Some(blocked) => Self::Other(Box::new(Others {
-                    set: unblocked(set, &blocked),
+                    set: unblocked(set, &blocked.longer),
                     delays: vec![Span::ZERO; set.tasks.len()],
-                    suspensions: Vec::new(),
+                    suspensions: blocked.suspended,
                 })),
                 None => Self::Unknown,
             };

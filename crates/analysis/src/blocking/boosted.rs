@@ -4,7 +4,7 @@
 
 use shiftwork_model::{CpuId, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
-use super::{Holding, holdings, locked, matters, sum};
+use super::{Blocked, Holding, holdings, locked, matters, sum};
 
 /// The longest sections of a task.
 #[derive(Clone, Copy, Default)]
@@ -20,7 +20,7 @@ struct Longest {
 ///
 /// `None` where no bound is known: if any mutex that matters has another protocol, one with this protocol is nested, or a task that
 /// uses one is not bound to one CPU.
-pub(super) fn blocking(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<Span>> {
+pub(super) fn blocking(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Blocked> {
     let all = (0..set.resources.len()).map(ResourceId::from_index);
     let boosts = |id: ResourceId| set.resources[id.index()].protocol == Protocol::Fmlp;
     if all.clone().any(|id| matters(set, id) && !boosts(id)) {
@@ -63,19 +63,20 @@ pub(super) fn blocking(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Ve
             true => sections(others.iter().map(|(_, longest)| *longest)),
             false => low,
         };
-        let ahead = sum(others.iter().map(|(_, longest)| longest.across));
         let requests = locked(task).filter(|id| boosting[id.index()]).map(|mutex| {
             let mut cpus: Vec<usize> = cpus_of_users(set, mutex).map(CpuId::index).collect();
             cpus.retain(|other| *other != cpu.index());
             cpus.sort_unstable();
             cpus.dedup();
-            let elsewhere = sum(cpus.iter().map(|cpu| of_cpus[*cpu]));
-            let suspended = if cpus.is_empty() { Span::ZERO } else { again };
-            sum([ahead, elsewhere, suspended])
+            // Of a mutex of its own CPU it waits for none, and no job makes a request meanwhile.
+            let again = (!cpus.is_empty()).then_some(again);
+            sum(cpus.iter().map(|cpu| of_cpus[*cpu]).chain(again))
         });
         sum(requests.chain([low]))
     };
-    Some(set.iter().map(of).collect())
+    // Under EDF the count is one of jobs whose predecessors are complete at their releases.
+    let is_suspension = !is_edf || set.tasks.iter().all(|task| task.deadline <= task.period);
+    Some(Blocked::new(set.iter().map(of).collect(), is_suspension))
 }
 
 /// The most that a task of this level without mutexes may be blocked for on any CPU that it may be bound to.

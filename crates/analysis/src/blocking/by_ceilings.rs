@@ -4,14 +4,16 @@
 //! `docs/theory/blocking.md`, "Jobs that are boosted by ceilings" and "Sections on other CPUs", has the bounds and why tests may count
 //! them as computing.
 
-use shiftwork_model::{CpuId, Priority, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
+mod responses;
 
-use super::{Holding, holdings, is_local, matters};
-use crate::uniprocessor::fp_response_time;
+use shiftwork_model::{CpuId, Priority, Protocol, ResourceId, Share, Span, Task, TaskId, TaskSet};
+
+use super::{Blocked, Holding, holdings, is_local, matters, sum};
+use crate::uniprocessor::too_much;
 use crate::{Sporadic, Steps};
 
 /// For the responses of all tasks together.
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 5_000_000;
 
 /// A section of a job.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,7 @@ struct Section {
 }
 
 /// How a job executes a section of a global mutex.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Global {
     /// On its CPU, with this remote ceiling.
     Remote(Priority),
@@ -36,6 +38,14 @@ impl Section {
         match self.global {
             Some(Global::Remote(ceiling)) => Some(ceiling),
             _ => None,
+        }
+    }
+
+    /// Whether the requests wait for the same: that mutex, or with DPCP those of that CPU.
+    fn waits_with(&self, other: &Self) -> bool {
+        match self.global {
+            Some(Global::On(_)) => self.global == other.global,
+            _ => self.mutex == other.mutex,
         }
     }
 
@@ -67,14 +77,33 @@ impl User<'_> {
 
     /// These, if there are any and this bounds its responses.
     fn load(&self, cpu: CpuId, response: Span) -> Option<Load> {
-        let lengths = self.served_on(cpu).map(|it| it.length);
-        let each = lengths.fold(Span::ZERO, saturating);
-        let period = self.task.period;
-        (!each.is_zero()).then_some(Load {
-            period,
-            response,
-            each,
-        })
+        let each = sum(self.served_on(cpu).map(|it| it.length));
+        Load::new(self.task.period, response, each)
+    }
+
+    /// Those of global mutexes.
+    fn global(&self) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(|it| it.global.is_some())
+    }
+
+    /// How long a job executes sections on other CPUs than its own.
+    fn elsewhere(&self) -> Span {
+        let is_elsewhere =
+            |it: &&Section| matches!(it.global, Some(Global::On(on)) if Some(on) != self.cpu);
+        let sections = self.sections.iter().filter(is_elsewhere);
+        sum(sections.map(|it| it.length))
+    }
+
+    /// How long a job executes on its own CPU, nothing added.
+    fn executes(&self) -> Span {
+        self.task.cost.saturating_sub(self.elsewhere())
+    }
+
+    /// The task as a sporadic one that computes for so much more.
+    fn computing(&self, more: Span) -> Sporadic {
+        let mut task = Sporadic::from(self.task);
+        task.cost = saturating(task.cost, more);
+        task
     }
 }
 
@@ -87,6 +116,24 @@ struct Load {
 }
 
 impl Load {
+    /// `None` if it is nothing.
+    fn new(period: Span, response: Span, each: Span) -> Option<Self> {
+        (!each.is_zero()).then_some(Self {
+            period,
+            response,
+            each,
+        })
+    }
+
+    /// What it is in the long run.
+    const fn sporadic(&self) -> Sporadic {
+        Sporadic {
+            cost: self.each,
+            period: self.period,
+            deadline: self.period,
+        }
+    }
+
     /// What jobs take that are pending in a window of this length; `None` if it is too much to count.
     fn within(&self, window: Span) -> Option<Span> {
         let window = u128::from(window.as_ns()) + u128::from(self.response.as_ns());
@@ -96,8 +143,14 @@ impl Load {
     }
 }
 
-/// The least window that is as long as this and what these take in it.
-fn least(first: Span, loads: &[Load], steps: &mut Steps) -> Option<Span> {
+/// The least window that is as long as this and what these take in it; `None` if there is none up to the limit, or not within the steps.
+fn least((first, limit): (Span, Span), loads: &[Load], steps: &mut Steps) -> Option<Span> {
+    // None is left of a CPU that they take in the long run.
+    let tasks: Vec<Sporadic> = loads.iter().map(Load::sporadic).collect();
+    let less = Share::from_billionths(Share::WHOLE - 1)?;
+    if too_much(&tasks, less).is_some() {
+        return None;
+    }
     let mut window = first;
     loop {
         steps.take(loads.len() + 1)?;
@@ -107,6 +160,9 @@ fn least(first: Span, loads: &[Load], steps: &mut Steps) -> Option<Span> {
         })?;
         if next <= window {
             return Some(window);
+        }
+        if next > limit {
+            return None;
         }
         window = next;
     }
@@ -124,20 +180,17 @@ struct System<'a> {
 /// `None` where no bound is known: if any mutex that matters has another protocol, but for ceilings of mutexes that tasks of one CPU
 /// share, some have MPCP and some DPCP, any is nested, a task that uses one is not bound to one CPU, or the responses of the tasks that wait for each other are not
 /// bounded, or not within so many steps.
-pub(super) fn blocking(set: &TaskSet, levels: &[u64]) -> Option<Vec<Span>> {
+pub(super) fn blocking(set: &TaskSet, levels: &[u64]) -> Option<Blocked> {
     let system = System::new(set, levels)?;
     let mut steps = Steps::at_most(STEPS);
     // The least responses that are bounds if they are.
     let mut responses: Vec<Span> = set.tasks.iter().map(|task| task.cost).collect();
     loop {
-        let longer = system.longer(&responses, &mut steps)?;
-        let next = system.responses(&responses, &longer, &mut steps)?;
+        steps.take(1)?;
+        let requests = system.requests(&responses, &mut steps)?;
+        let next = system.responses(&responses, &requests, &mut steps)?;
         if next == responses {
-            let mut low = |user: &User<'_>| system.low(user, (&responses, &longer), &mut steps);
-            let low = system.users.iter().map(&mut low);
-            let low: Vec<Span> = low.collect::<Option<_>>()?;
-            let all = longer.iter().zip(low);
-            return Some(all.map(|(own, low)| saturating(*own, low)).collect());
+            return system.blocked(&responses, &requests, &mut steps);
         }
         responses = next;
     }
@@ -228,161 +281,83 @@ impl<'a> System<'a> {
         longest.fold(section.length, saturating)
     }
 
-    /// W: how long a job of the task waits for this mutex with MPCP at most if these are bounds on responses; `None` if there is no bound, or
-    /// not within the steps.
-    fn wait(
-        &self,
-        own: &User<'_>,
-        mutex: ResourceId,
-        responses: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let all = |user: &User<'_>| {
-            let sections = user.sections.iter().filter(|it| it.mutex == mutex);
-            sections
-                .map(|it| self.hold(user, *it))
-                .collect::<Vec<Span>>()
-        };
-        let others = || {
-            let users = self.users.iter().zip(responses);
-            users.filter(|(user, _)| !std::ptr::eq(user.task, own.task))
-        };
-        let low = others().filter(|(other, _)| other.level > own.level && other.cpu != own.cpu);
-        let first = low.flat_map(|(low, _)| all(low)).max().unwrap_or_default();
-        let high: Vec<Load> = others()
-            .filter(|(other, _)| other.level <= own.level)
-            .map(|(high, &response)| Load {
-                period: high.task.period,
-                response,
-                each: all(high).into_iter().fold(Span::ZERO, saturating),
-            })
-            .filter(|load| !load.each.is_zero())
-            .collect();
-        least(first, &high, steps)
-    }
-
-    /// X: how long it takes at most from the request of a job of the task until the end of this section, which it executes on this CPU,
-    /// with DPCP, if these are bounds on responses.
-    fn served(
-        &self,
-        own: &User<'_>,
-        (section, cpu): (Section, CpuId),
-        responses: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Span> {
+    /// Jobs of other tasks with at least this priority that this request may wait for, if these are bounds on responses.
+    fn ahead(&self, own: &User<'_>, section: Section, responses: &[Span]) -> Vec<Load> {
         let others = self.users.iter().zip(responses);
-        let others = others.filter(|(user, _)| !std::ptr::eq(user.task, own.task));
-        let (high, low): (Vec<_>, Vec<_>) = others.partition(|(other, _)| other.level <= own.level);
-        let low = low.iter().flat_map(|(low, _)| low.served_on(cpu));
-        let blocks = |it: &&Section| self.ceilings[it.mutex.index()] <= own.level;
-        let low = low.filter(blocks).map(|it| it.length).max();
-        let high: Vec<_> = high
-            .iter()
-            .filter_map(|(high, response)| high.load(cpu, **response))
-            .collect();
-        least(
-            saturating(section.length, low.unwrap_or_default()),
-            &high,
-            steps,
-        )
-    }
-
-    /// C' - C of each task if these are bounds on responses.
-    fn longer(&self, responses: &[Span], steps: &mut Steps) -> Option<Vec<Span>> {
-        let of = |user: &User<'_>| {
-            let global = user.sections.iter().filter(|it| it.global.is_some());
-            let Some(cpu) = user.cpu else {
-                return Some(Span::ZERO);
-            };
-            let again = self.pending(cpu, user, u64::MAX);
-            global.copied().try_fold(Span::ZERO, |sum, section| {
-                let request = match section.global {
-                    Some(Global::On(cpu)) => self.served(user, (section, cpu), responses, steps)?,
-                    _ => {
-                        let wait = self.wait(user, section.mutex, responses, steps)?;
-                        saturating(wait, self.hold(user, section))
-                    }
-                };
-                let more = request.saturating_sub(section.length);
-                Some([more, again].into_iter().fold(sum, saturating))
-            })
+        let high = others
+            .filter(|(other, _)| !std::ptr::eq(other.task, own.task) && other.level <= own.level);
+        let load = |(high, &response): (&User<'_>, &Span)| match section.global {
+            Some(Global::On(cpu)) => high.load(cpu, response),
+            _ => {
+                let same = high.sections.iter().filter(|it| it.mutex == section.mutex);
+                let each = sum(same.map(|it| self.hold(high, *it)));
+                Load::new(high.task.period, response, each)
+            }
         };
-        self.users.iter().map(of).collect()
+        high.filter_map(load).collect()
     }
 
-    /// Bounds on the responses of the tasks that use global mutexes; those of the others stay as they are.
-    fn responses(&self, before: &[Span], longer: &[Span], steps: &mut Steps) -> Option<Vec<Span>> {
-        let of = |((user, &response), &own): ((&User<'_>, &Span), &Span)| {
-            let is_global = |section: &Section| section.global.is_some();
-            let cpu = user.cpu.filter(|_| user.sections.iter().any(is_global));
-            let Some(cpu) = cpu else {
-                return Some(response);
-            };
-            let with = |user: &User<'_>, more: Span| {
-                let mut task = Sporadic::from(user.task);
-                task.cost = saturating(task.cost, more);
-                task
-            };
-            let urgent = self.users.iter().zip(longer).filter(|(other, _)| {
-                other.level <= user.level
-                    && !std::ptr::eq(other.task, user.task)
-                    && other.task.affinity.cpus().contains(cpu)
-            });
-            let urgent: Vec<Sporadic> = urgent.map(|(other, &more)| with(other, more)).collect();
-            let low = self.low(user, (before, longer), steps)?;
-            let own = with(user, saturating(own, low));
-            fp_response_time(own, &urgent, steps)
-        };
-        self.users.iter().zip(before).zip(longer).map(of).collect()
-    }
-
-    /// B of the task, on the worst CPU that it may be bound to, if these are bounds on responses and what C' has more than C.
-    fn low(
-        &self,
-        user: &User<'_>,
-        (responses, longer): (&[Span], &[Span]),
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let all = (0..self.cpus).filter_map(CpuId::new);
-        let cpus = all.filter(|cpu| user.task.affinity.cpus().contains(*cpu));
-        cpus.map(|cpu| {
-            let pending = self.pending(cpu, user, user.level);
-            let guests = self.guests((cpu, user.level), pending, (responses, longer), steps)?;
-            Some(saturating(pending, guests))
-        })
-        .try_fold(Span::ZERO, |most, on| Some(most.max(on?)))
-    }
-
-    /// A: how long jobs of other CPUs execute sections on this one at most while jobs of this level or less are pending, and low
-    /// sections of the CPU itself take so long.
-    fn guests(
-        &self,
-        (cpu, level): (CpuId, u64),
-        low: Span,
-        (responses, longer): (&[Span], &[Span]),
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let others = self.users.iter().zip(responses);
-        let guests = others.filter(|(user, _)| user.cpu != Some(cpu));
-        let guests: Vec<Load> = guests
-            .filter_map(|(user, &response)| user.load(cpu, response))
-            .collect();
-        if guests.is_empty() {
-            return Some(Span::ZERO);
+    /// What this request waits for beside those: a job of a task with a lower priority, and with DPCP until the end of its own section.
+    fn first(&self, own: &User<'_>, section: Section) -> Span {
+        let low = self.users.iter().filter(|other| other.level > own.level);
+        match section.global {
+            Some(Global::On(cpu)) => {
+                let low = low.flat_map(|low| low.served_on(cpu));
+                let blocks = |it: &&Section| self.ceilings[it.mutex.index()] <= own.level;
+                let low = low.filter(blocks).map(|it| it.length).max();
+                saturating(section.length, low.unwrap_or_default())
+            }
+            _ => {
+                let low = low.filter(|other| other.cpu != own.cpu);
+                let holds = low.flat_map(|low| {
+                    let same = low.sections.iter().filter(|it| it.mutex == section.mutex);
+                    same.map(|it| self.hold(low, *it))
+                });
+                holds.max().unwrap_or_default()
+            }
         }
-        let own = self.users.iter().zip(longer);
-        let own =
-            own.filter(|(user, _)| user.level <= level && user.task.affinity.cpus().contains(cpu));
-        let own = own.map(|(user, &longer)| Load {
-            period: user.task.period,
-            response: Span::ZERO,
-            each: saturating(user.task.cost, longer),
+    }
+
+    /// By task, how long its job waits for global mutexes in all at most, and with DPCP for others during its sections, if these are
+    /// bounds on responses; `None` if there is no bound, or not within the steps.
+    fn requests(&self, responses: &[Span], steps: &mut Steps) -> Option<Vec<Span>> {
+        let of = |(user, &response): (&User<'_>, &Span)| {
+            let mut left: Vec<Section> = user.global().copied().collect();
+            let mut all = Span::ZERO;
+            while let Some(&section) = left.first() {
+                let (same, others) = left.into_iter().partition(|it| it.waits_with(&section));
+                left = others;
+                all = saturating(
+                    all,
+                    self.together(user, (&same, response), responses, steps)?,
+                );
+            }
+            Some(all)
+        };
+        self.users.iter().zip(responses).map(of).collect()
+    }
+
+    /// That of requests that wait for the same: the sum of the longest of each, or what all other jobs can take while the job is pending.
+    fn together(
+        &self,
+        own: &User<'_>,
+        (sections, response): (&[Section], Span),
+        responses: &[Span],
+        steps: &mut Steps,
+    ) -> Option<Span> {
+        let ahead = self.ahead(own, *sections.first()?, responses);
+        let first = sections.iter().map(|it| self.first(own, *it));
+        let first: Vec<Span> = first.collect();
+        let of = |&first: &Span| least((first, Span::MAX), &ahead, steps);
+        let each = first.iter().map(of);
+        let each: Option<Vec<Span>> = each.collect();
+        let while_pending = ahead.iter().try_fold(sum(first), |all, load| {
+            Some(saturating(all, load.within(response)?))
         });
-        let all: Vec<Load> = guests.iter().copied().chain(own).collect();
-        let busy = least(low, &all, steps)?;
-        guests.iter().try_fold(Span::ZERO, |sum, guest| {
-            Some(saturating(sum, guest.within(busy)?))
-        })
+        let most = each.map(sum).into_iter().chain(while_pending).min()?;
+        let is_served = |it: &&Section| matches!(it.global, Some(Global::On(_)));
+        let served = sections.iter().filter(is_served);
+        Some(most.saturating_sub(sum(served.map(|it| it.length))))
     }
 
     /// R: the longest time for which jobs of less urgent tasks of the CPU execute sections there that they have requested by an instant:

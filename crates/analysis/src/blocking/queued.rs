@@ -39,10 +39,13 @@ pub(super) fn blocking(set: &TaskSet, policy: &PolicyTraits) -> Option<Vec<Span>
         let mut others: Vec<Span> = others.filter_map(|(other, _)| longest(other, id)).collect();
         others.sort_unstable_by(|a, b| b.cmp(a));
         let cpus = of.affinity.cpus().len();
-        // If there is a place for each of them, none is outside of the queue.
-        let outside = if others.len() < cpus { 0 } else { cpus };
-        let ahead = others.iter().take(outside);
-        sum(ahead.chain(others.iter().take(cpus - 1)).copied())
+        // If no more than it can be outside of the queue, the first place that becomes free is its.
+        let passed = if others.len() <= cpus { 0 } else { cpus - 1 };
+        sum(others
+            .iter()
+            .take(passed)
+            .chain(others.iter().take(cpus))
+            .copied())
     };
     let waits = |(id, task): (TaskId, &Task)| {
         let requests = locked(task).filter(|resource| counts[resource.index()]);

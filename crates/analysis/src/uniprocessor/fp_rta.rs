@@ -184,6 +184,10 @@ pub(crate) fn fp_response_time(
     urgent: &[Sporadic],
     steps: &mut Steps,
 ) -> Option<Span> {
+    let all: Vec<Sporadic> = urgent.iter().copied().chain([own]).collect();
+    if too_much(&all, whole()).is_some() {
+        return None;
+    }
     let priority = Priority::MOST_URGENT;
     let with_jitter = |task: Sporadic| WithJitter::from(Ranked { task, priority });
     let urgent: Vec<WithJitter<'_>> = urgent.iter().copied().map(with_jitter).collect();

@@ -43,7 +43,7 @@ fn span(ns: u128) -> Span {
 }
 
 /// The first task that is none, or with which the tasks need more than the supply; `None` if all fit.
-fn too_much<T: Arriving>(tasks: &[T], supply: Share) -> Option<NotShown> {
+pub(crate) fn too_much<T: Arriving>(tasks: &[T], supply: Share) -> Option<NotShown> {
     let mut used = Demand::default();
     let mut fits = |one: &T| match one.rate() {
         Some(rate) if one.task().is_possible() => {

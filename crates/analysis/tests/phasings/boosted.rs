@@ -55,7 +55,10 @@ fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     ahead.map(|it| longest(set, it, true)).sum()
 }
 
-fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<u64>> {
+/// For each request of a remote mutex the tasks of the CPUs of its users execute a section each, and less urgent ones of its own CPU
+/// do, once more when a job arrives.
+fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<[u64; 2]>> {
+    let is_suspension = !is_edf || set.tasks.iter().all(|it| it.deadline <= it.period);
     let of = |task: usize| {
         let beside = others(set, cpu(set, task), task);
         let is_low = |it: &usize| levels[*it] > levels[task];
@@ -64,14 +67,13 @@ fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<u64>> {
         let again = if is_edf { pending(set, &beside) } else { low };
         let requests = sections(&set.tasks[task]).into_iter();
         let requests = requests.filter_map(|(mutex, _)| {
-            let mutex = mutex?;
-            let again = match elsewhere(set, task, mutex).is_empty() {
-                true => 0,
-                false => again,
-            };
-            Some(waits(set, task, mutex) + again)
+            let cpus = elsewhere(set, task, mutex?);
+            let there = cpus.iter().flat_map(|&on| others(set, on, task));
+            let there: u64 = there.map(|it| longest(set, it, true)).sum();
+            (!cpus.is_empty()).then_some(there + again)
         });
-        low + requests.sum::<u64>()
+        let all = low + requests.sum::<u64>();
+        [all, if is_suspension { all } else { 0 }]
     };
     Some((0..set.tasks.len()).map(of).collect())
 }

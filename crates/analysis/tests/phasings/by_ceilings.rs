@@ -1,5 +1,7 @@
 //! Jobs that are boosted by ceilings while they hold mutexes with MPCP or DPCP that other CPUs use, with ceilings on each CPU.
 
+mod responses;
+
 use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_model::{Affinity, CpuId, Phase, Protocol, ResourceId, TaskSet, Work};
 use shiftwork_policy::registry;
@@ -11,14 +13,22 @@ const LONGEST: u64 = 100_000;
 
 /// The least number from this one on that is at least the value there, which does not decrease.
 fn least(from: u64, value: impl Fn(u64) -> u64) -> Option<u64> {
+    least_up_to(LONGEST, from, value)
+}
+
+/// `None` if it is beyond this limit.
+fn least_up_to(limit: u64, from: u64, value: impl Fn(u64) -> u64) -> Option<u64> {
     let mut at = from;
-    while value(at) > at {
-        at = value(at);
-        if at > LONGEST {
+    loop {
+        let next = value(at);
+        if next <= at {
+            return Some(at);
+        }
+        if next > limit {
             return None;
         }
+        at = next;
     }
-    Some(at)
 }
 
 /// A set with the priorities of its tasks, the least the most urgent.
@@ -79,23 +89,32 @@ impl System<'_> {
         let first = length + low.map(|(_, length)| length).max().unwrap_or(0);
         least(0, |window| {
             let high = others().filter(|&it| self.levels[it] <= own);
-            let high = high.map(|it| self.jobs(it, window, responses) * self.load(it, cpu));
+            let high = high.map(|it| self.executes(it, (cpu, window), responses));
             first + high.sum::<u64>()
         })
     }
 
+    /// How long jobs of the task execute in a window on the CPU with DPCP.
+    fn executes(&self, task: usize, (cpu, window): (CpuId, u64), responses: &[u64]) -> u64 {
+        match self.load(task, cpu) {
+            0 => 0,
+            load => self.jobs(task, window, responses) * load,
+        }
+    }
+
     /// How many jobs of the task are pending in a window.
     fn jobs(&self, task: usize, window: u64, responses: &[u64]) -> u64 {
-        (window + responses[task]).div_ceil(self.set.tasks[task].period.as_ns())
+        let window = window.saturating_add(responses[task]);
+        window.div_ceil(self.set.tasks[task].period.as_ns())
     }
 
     /// How long jobs of other CPUs execute on that of the task while jobs of its priority or a higher one are pending.
-    fn guests(&self, task: usize, responses: &[u64], longer: &[u64]) -> Option<u64> {
+    fn guests(&self, task: usize, responses: &[u64], requests: &[u64]) -> Option<u64> {
         let cpu = self.cpu(task);
         let guests = |window: u64| {
             let others = self.all().filter(|&it| self.cpu(it) != cpu);
             others
-                .map(|it| self.jobs(it, window, responses) * self.load(it, cpu))
+                .map(|it| self.executes(it, (cpu, window), responses))
                 .sum::<u64>()
         };
         if self
@@ -108,12 +127,13 @@ impl System<'_> {
             self.all()
                 .filter(|&it| self.cpu(it) == cpu && self.levels[it] <= self.levels[task])
         };
+        let own: Vec<(u64, u64)> = high().map(|it| self.computing(it, requests[it])).collect();
+        let low = self.low(task, self.levels[task]);
         let busy = least(0, |window| {
-            let own = high().map(|it| {
-                let of = &self.set.tasks[it];
-                window.div_ceil(of.period.as_ns()) * (of.cost.as_ns() + longer[it])
-            });
-            self.low(task, self.levels[task]) + guests(window) + own.sum::<u64>()
+            let own = own
+                .iter()
+                .map(|(period, cost)| window.div_ceil(*period) * cost);
+            low + guests(window) + own.sum::<u64>()
         })?;
         Some(guests(busy))
     }
@@ -165,9 +185,9 @@ impl System<'_> {
         let first = low.flat_map(holds).max().unwrap_or(0);
         let high: Vec<usize> = self.all().filter(|&it| it != task && !is_low(it)).collect();
         least(0, |wait| {
-            let of = |&it: &usize| {
-                let jobs = (wait + responses[it]).div_ceil(self.set.tasks[it].period.as_ns());
-                jobs * holds(it).sum::<u64>()
+            let of = |&it: &usize| match holds(it).sum::<u64>() {
+                0 => 0,
+                each => self.jobs(it, wait, responses) * each,
             };
             first + high.iter().map(of).sum::<u64>()
         })
@@ -200,72 +220,6 @@ impl System<'_> {
         let local = low.iter().map(|&it| with(Some(it)));
         local.chain([with(None)]).max().unwrap()
     }
-
-    fn longer(&self, responses: &[u64]) -> Option<Vec<u64>> {
-        let of = |task: usize| {
-            let all = self.sections(task).into_iter();
-            let global = all.filter(|(mutex, _)| self.is_global(task, *mutex));
-            let each = global.map(|section| {
-                if let Some(cpu) = self.served(section.0) {
-                    let all = self.request(task, (cpu, section.1), responses)?;
-                    return Some(all - section.1 + self.low(task, u64::MAX));
-                }
-                let wait = self.wait(task, section.0, responses)?;
-                Some(wait + self.hold(task, section) - section.1 + self.low(task, u64::MAX))
-            });
-            each.sum::<Option<u64>>()
-        };
-        self.all().map(of).collect()
-    }
-
-    /// The least responses that bound themselves, of tasks with global mutexes, and what is then added to the costs of all but for low
-    /// sections at first.
-    fn bounds(&self) -> Option<(Vec<u64>, Vec<u64>)> {
-        let costs = self.set.tasks.iter().map(|task| task.cost.as_ns());
-        let mut responses: Vec<u64> = costs.collect();
-        loop {
-            let longer = self.longer(&responses)?;
-            let next = self.all().map(|task| {
-                let mut all = self.sections(task).into_iter();
-                match all.any(|(mutex, _)| self.is_global(task, mutex)) {
-                    true => self.response(task, &responses, &longer),
-                    false => Some(responses[task]),
-                }
-            });
-            let next: Vec<u64> = next.collect::<Option<_>>()?;
-            if next == responses {
-                return Some((responses, longer));
-            }
-            responses = next;
-        }
-    }
-
-    /// Job by job, from when all other tasks of the CPU that are as urgent release theirs, too.
-    fn response(&self, task: usize, responses: &[u64], longer: &[u64]) -> Option<u64> {
-        let of = |it: usize| &self.set.tasks[it];
-        let low = self.low(task, self.levels[task]) + self.guests(task, responses, longer)?;
-        let own = of(task).cost.as_ns() + longer[task] + low;
-        let urgent = self.all().filter(|&it| {
-            it != task && self.levels[it] <= self.levels[task] && self.cpu(it) == self.cpu(task)
-        });
-        let urgent: Vec<usize> = urgent.collect();
-        let (mut worst, mut released, mut finish) = (0, 0, 0);
-        for job in 1.. {
-            finish = least(finish.max(1), |at| {
-                let others = urgent.iter().map(|&it| {
-                    let cost = of(it).cost.as_ns() + longer[it];
-                    at.div_ceil(of(it).period.as_ns()) * cost
-                });
-                job * own + others.sum::<u64>()
-            })?;
-            worst = worst.max(finish - released);
-            released += of(task).period.as_ns();
-            if finish <= released {
-                break;
-            }
-        }
-        Some(worst)
-    }
 }
 
 fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
@@ -278,18 +232,33 @@ fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     }
     let (responses, _) = system.bounds().unwrap();
     if let Some(cpu) = system.served(mutex) {
-        return system.request(task, (cpu, 0), &responses).unwrap();
+        let alone = system.request(task, (cpu, 0), &responses);
+        return alone.unwrap_or(responses[task]);
     }
-    system.wait(task, mutex, &responses).unwrap()
+    let alone = system.wait(task, mutex, &responses);
+    alone.unwrap_or(responses[task])
 }
 
-fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
+fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<[u64; 2]>> {
     let system = System::new(set);
-    let (responses, longer) = system.bounds()?;
-    let all = longer.iter().zip(levels).enumerate();
-    all.map(|(task, (own, &level))| {
-        let guests = system.guests(task, &responses, &longer)?;
-        Some(own + system.low(task, level) + guests)
+    let (responses, requests) = system.bounds()?;
+    let all = levels.iter().enumerate();
+    all.map(|(task, &level)| {
+        let is_within = responses[task] <= set.tasks[task].period.as_ns();
+        let guests = system
+            .all()
+            .filter(|&it| system.cpu(it) != system.cpu(task));
+        let while_pending = is_within.then(|| {
+            let window = (system.cpu(task), responses[task]);
+            guests
+                .map(|it| system.executes(it, window, &responses))
+                .sum::<u64>()
+        });
+        let while_busy = system.guests(task, &responses, &requests);
+        let guests = while_pending.into_iter().chain(while_busy).min()?;
+        let own = system.longer(task, requests[task], level);
+        let all = own + system.low(task, level) + guests;
+        Some([all, all + system.away(task)])
     })
     .collect()
 }

@@ -24,6 +24,9 @@ const STEPS: u64 = 100_000;
 /// Random offsets of the tasks of a set, one after the other.
 const PHASINGS: u64 = 12;
 
+/// By task, what is added to its cost, and for how long its jobs may be suspended instead; `None` where nothing is known.
+type Added = Option<Vec<[u64; 2]>>;
+
 /// What is known of a protocol that tasks on different CPUs use.
 struct Kind {
     /// The protocol.
@@ -36,8 +39,8 @@ struct Kind {
     policies: &'static [&'static str],
     /// How long a job of a task waits at most when it requests a mutex that it uses, where anything is known.
     waits: fn(&TaskSet, usize, usize) -> u64,
-    /// What is added to the cost of each task, of these levels, under EDF or not; `None` where nothing is known.
-    added: fn(&TaskSet, &[u64], bool) -> Option<Vec<u64>>,
+    /// What is added to tasks of these levels, under EDF or not.
+    added: fn(&TaskSet, &[u64], bool) -> Added,
 }
 
 /// Two tasks on different CPUs, which do the same, with two mutexes with this protocol.
@@ -210,7 +213,10 @@ fn no_phasing_refutes_what_is_shown(kind: &Kind) {
             let longer: Vec<u64> = longer
                 .map(|(a, b)| a.cost.as_ns() - b.cost.as_ns())
                 .collect();
-            assert_eq!(Some(longer.clone()), added, "seed {seed}, {name}: {set:#?}");
+            let suspended = |task: usize| others.suspensions.get(task).map_or(0, |it| it.as_ns());
+            let both = longer.iter().enumerate();
+            let both = both.map(|(task, &longer)| [longer, suspended(task)]);
+            assert_eq!(Some(both.collect()), added, "seed {seed}, {name}: {set:#?}");
             let candidate = Candidate {
                 policy: name.to_owned(),
                 traits: entry.traits,

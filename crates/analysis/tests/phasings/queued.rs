@@ -75,7 +75,7 @@ fn random(stream: &mut RandomStream) -> TaskSet {
 }
 
 /// How long a request may wait while the job is not covered: for one section of each job that has a place when it comes, if there is
-/// none left for it, and for one of each that has a place before it.
+/// none left for it, and for one of each that has a place before it, which are the same but for one if no more than it may be outside.
 fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     let longest = |other: &Task| {
         let Work::Phases(_) = other.work else {
@@ -91,7 +91,7 @@ fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     others.sort_unstable();
     let places = set.tasks[task].affinity.cpus().len();
     let longest = |count: usize| others.iter().rev().take(count).sum::<u64>();
-    match others.len() < places {
+    match others.len() <= places {
         true => longest(others.len()),
         false => longest(places) + longest(places - 1),
     }

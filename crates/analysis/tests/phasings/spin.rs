@@ -25,8 +25,8 @@ fn spin(set: &TaskSet, task: usize, mutex: usize) -> u64 {
 }
 
 /// What is added to the cost of each task: its own spinning, and the longest time without a gap in which a less urgent job of
-/// its CPU spins or holds a mutex that keeps it from the CPU.
-fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
+/// its CPU spins or holds a mutex that keeps it from the CPU. Of these only that is as if it were suspended, by priorities.
+fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<[u64; 2]>> {
     let users = |mutex: usize| {
         let id = ResourceId::from_index(mutex);
         (0..set.tasks.len()).filter(move |&task| set.tasks[task].locks_one(id))
@@ -51,7 +51,8 @@ fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<u64>> {
             }
             longest
         });
-        own + longest.max().unwrap_or(0)
+        let low = longest.max().unwrap_or(0);
+        [own + low, if is_edf { 0 } else { low }]
     };
     Some(levels.iter().enumerate().map(of).collect())
 }
