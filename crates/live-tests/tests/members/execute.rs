@@ -235,14 +235,26 @@ impl World {
     }
 
     fn set_user_id_of(&mut self, member: usize, id: u32, task: Option<u32>) -> Result<(), String> {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
+        // The real and the effective user.
+        let users = || {
+            let status = read("status")?;
+            let users = status.lines().find_map(|it| it.strip_prefix("Uid:"))?;
+            let mut users = users.split_whitespace().map(str::to_owned);
+            users.next().zip(users.next())
+        };
+        if MEMBERS[member].2 {
+            // The kernel changes no user to one that the namespace has no ID for: it is as any other program.
+            let executed = || read("comm").filter(|it| it.trim() == "set-user-id");
+            wait_for("the program to be executed", executed)?;
+            return match users() {
+                Some((real, effective)) if real == effective => Ok(()),
+                other => Err(format!("{id} in a namespace has the users {other:?}")),
+            };
+        }
         // The kernel changes the name a moment before the user.
         wait_for("the program to be executed as root", || {
-            let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-            let mut users = status
-                .lines()
-                .find_map(|it| it.strip_prefix("Uid:"))?
-                .split_whitespace();
-            (users.nth(1)? == "0").then_some(())
+            users().filter(|(_, effective)| effective == "0")
         })?;
         let Some(task) = task else {
             return Ok(());
