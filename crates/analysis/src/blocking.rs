@@ -41,7 +41,8 @@ struct Holding {
 }
 
 /// For how long a job of each task may spin or wait, and less urgent jobs that spin or hold mutexes may keep it from its CPU, at
-/// most; under fixed priorities also for how much of that it is suspended as far as more urgent ones are concerned.
+/// most; under fixed priorities, and under EDF with FMLP+ if no deadline is beyond its period, also for how much of that and of its
+/// cost it counts as suspended where it interferes with others.
 ///
 /// Of tasks without jitter. `None` where no bound is known: unless jobs are ranked by priorities or deadlines and each
 /// CPU is scheduled alone, all tasks that use a mutex together are bound to one CPU, that mutex has a protocol, nested

@@ -7,8 +7,9 @@ use shiftwork_trace::{ReactionStatistics, Reactions};
 use crate::running::{Hogs, Ran, run, run_by_agent};
 
 /// Half of the reactions take no longer in the working prototypes of this scheduler, which had no budgets and no trace (12.5 us); and
-/// 1.5% for inheritance, of which each wake-up pays for the question whether its thread has another number. What the boot has done
-/// before, and where the build has its programs, makes a difference of 1%: 12.65 to 12.76 us were seen, nearly the same in all runs of a boot.
+/// 1.5% for inheritance, of which each wake-up pays for the question whether its thread has another number. Three
+/// boots of two builds, with the same programs in the kernel, had 12.65 to 12.76 us, nearly the same in all runs of a boot: the bound
+/// allows 1.5% for that, of which the cause is not known.
 const P50: Span = Span::from_ns(12_900);
 /// Three quarters of the reactions take no longer: the path of a decision with its few alternatives.
 ///

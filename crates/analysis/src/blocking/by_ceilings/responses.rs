@@ -10,11 +10,18 @@ use crate::uniprocessor::fp_response_time;
 use crate::{Sporadic, Steps};
 
 impl System<'_> {
-    /// What a job of the task waits for on this CPU beside `request`s and its own priority, of which mutexes of tasks of the CPU count up
-    /// to this ceiling: less urgent jobs, once for each request.
+    /// For how long requests keep back a job of the task on this CPU: they wait for `request` in all, and less urgent jobs execute after
+    /// each, of which sections of mutexes of the CPU alone count up to this ceiling.
     fn longer(&self, (user, request): (&User<'_>, Span), cpu: CpuId, ceiling: u64) -> Span {
         let low = self.pending(cpu, user, ceiling);
         sum(user.global().map(|_| low).chain([request]))
+    }
+
+    /// The same, and what less urgent jobs had requested when the job arrived: all that is added but for what tasks of other CPUs execute.
+    fn added(&self, (place, cpu): (usize, CpuId), requests: &[Span]) -> Span {
+        let user = &self.users[place];
+        let low = self.pending(cpu, user, user.level);
+        saturating(low, self.longer((user, requests[place]), cpu, user.level))
     }
 
     /// Bounds on the responses of the tasks, no less than these; [`Span::MAX`] of one that uses no global mutex, if none is known.
@@ -51,8 +58,6 @@ impl System<'_> {
         steps: &mut Steps,
     ) -> Option<Span> {
         let user = &self.users[place];
-        let low = self.pending(cpu, user, user.level);
-        let longer = self.longer((user, requests[place]), cpu, user.level);
         let urgent = self.urgent(user, cpu).map(|other| {
             let (period, response) = (self.users[other].task.period, before[other]);
             let executes = self.users[other].executes();
@@ -64,7 +69,7 @@ impl System<'_> {
             .into_iter()
             .flatten()
             .chain(self.visiting(cpu, before));
-        let first = sum([user.task.cost, longer, low]);
+        let first = saturating(user.task.cost, self.added((place, cpu), requests));
         let limit = user.task.period;
         let found = least((first, limit), &loads.collect::<Vec<_>>(), steps)?;
         (found <= limit).then_some(found)
@@ -79,15 +84,14 @@ impl System<'_> {
         steps: &mut Steps,
     ) -> Option<Span> {
         let user = &self.users[place];
-        let low = self.pending(cpu, user, user.level);
         let guests = self.guests((user, cpu), before, requests, steps)?;
-        let longer = self.longer((user, requests[place]), cpu, user.level);
+        let added = saturating(self.added((place, cpu), requests), guests);
         let urgent = self.urgent(user, cpu).map(|other| {
             let other = (&self.users[other], requests[other]);
             other.0.computing(self.longer(other, cpu, u64::MAX))
         });
         let urgent: Vec<Sporadic> = urgent.collect();
-        fp_response_time(user.computing(sum([longer, low, guests])), &urgent, steps)
+        fp_response_time(user.computing(added), &urgent, steps)
     }
 
     /// The places of the others that may be on this CPU and have at least the priority.
@@ -133,9 +137,7 @@ impl System<'_> {
                 });
                 let while_busy = self.guests((user, cpu), responses, requests, steps);
                 let guests = while_pending.into_iter().chain(while_busy).min()?;
-                let low = self.pending(cpu, user, user.level);
-                let own = self.longer((user, requests[place]), cpu, user.level);
-                worst = worst.max(sum([own, low, guests]));
+                worst = worst.max(saturating(self.added((place, cpu), requests), guests));
             }
             longer.push(worst);
         }
