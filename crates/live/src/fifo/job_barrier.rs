@@ -48,13 +48,11 @@ impl JobBarrier for FifoJobBarrier {
         self.stop(task, Kind::NextJob, release_ns, effects);
     }
 
+    /// Returns when the run is over. A thread that ended now would do so with a level that the agent may change until it
+    /// has received the event, perhaps below a blocker, or as an ordinary thread below all jobs; and while it frees its stack, the
+    /// threads of other jobs cannot change their memory.
     fn last_job(&self, task: TaskId, effects: Effects<'_>) {
-        if let Some(handshake) = self.0.handshakes.get(task.index())
-            && handshake.end_job(Kind::LastJob, u64::MAX, effects)
-        {
-            self.0.doorbell.notify(task.index());
-        }
-        become_ordinary();
+        self.stop(task, Kind::LastJob, u64::MAX, effects);
     }
 
     fn affect(&self, task: TaskId, effects: Effects<'_>) {
@@ -138,8 +136,9 @@ mod tests {
                 assert_eq!((event.value, event.task), (value, 1));
                 assert!(event.cpu.is_some() && event.at <= monotonic_ns());
             }
+            assert_eq!(handshake.state(), ThreadState::ManagedWaiting);
+            handshake.end_run();
         });
-        assert_eq!(handshake.state(), ThreadState::ManagedWaiting);
     }
 
     #[test]
@@ -189,6 +188,7 @@ mod tests {
                 barrier.first_job(task(), u64::MAX);
                 barrier.next_job(task(), u64::MAX, Effects::default());
                 barrier.suspend(task(), u64::MAX, &Word::new(0), 0);
+                barrier.last_job(task(), Effects::default());
             });
             barrier.0.end_run();
             waiting.join().unwrap();

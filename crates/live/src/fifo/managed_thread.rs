@@ -31,6 +31,8 @@ pub(super) struct ManagedThread {
     pub(super) is_raised: bool,
     /// Whether the thread is in a job, or is about to start one.
     pub(super) in_job: bool,
+    /// Whether the thread has had its last job.
+    pub(super) has_ended: bool,
     /// Whether the thread has reported that it runs, since its job was started. Until then it will report
     /// that; afterwards it does not notice that it is preempted or resumed.
     pub(super) seen_running: bool,
@@ -66,6 +68,7 @@ impl ManagedThread {
             epoch,
             is_raised: false,
             in_job,
+            has_ended: false,
             seen_running: in_job,
             run_start_ns: None,
             placed: Moment::default(),
@@ -93,7 +96,10 @@ impl ManagedThread {
                 self.stops = self.stops.wrapping_add(1);
                 self.wakeup_ns = event.value;
             }
-            _ => self.finished = self.finished.wrapping_add(1),
+            _ => {
+                self.has_ended = true;
+                self.finished = self.finished.wrapping_add(1);
+            }
         }
     }
 

@@ -253,11 +253,11 @@ impl<H: ThreadOps> ThreadController<H> {
         managed.map_or(absent, |managed| managed.snapshot(now_ns))
     }
 
-    /// The task that this slot gets: none if the task has stopped since the decision.
+    /// The task that this slot gets: none if the task has stopped since the decision, or has had its last job.
     fn task_for_slot(&self, slot: &Slot) -> Option<usize> {
         let task = slot.task?.index();
         let managed = self.tasks.get(task)?.as_ref()?;
-        (managed.stops == slot.stops).then_some(task)
+        (managed.stops == slot.stops && !managed.has_ended).then_some(task)
     }
 
     /// Empties the slot of this CPU; the task that it had.

@@ -63,8 +63,8 @@ pub trait JobBarrier: Send + Sync {
     /// monotonic clock, or with [`ON_TRIGGER_NS`] by a trigger. Returns when that job runs, or when the run is over.
     fn next_job(&self, task: TaskId, release_ns: u64, effects: Effects<'_>);
 
-    /// The calling thread's job is finished, with these effects, and the task releases no more. Returns at once; the thread
-    /// ends.
+    /// The calling thread's job is finished, with these effects, and the task releases no more. Returns at once or when the
+    /// run is over; the thread ends then.
     fn last_job(&self, task: TaskId, effects: Effects<'_>);
 
     /// The calling thread's job has these effects and goes on. If it unlocks mutexes, returns when it runs after what followed

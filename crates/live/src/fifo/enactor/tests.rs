@@ -102,6 +102,28 @@ fn slot_of_stopped_task_stays_empty() {
 }
 
 #[test]
+fn slot_of_a_task_that_has_had_its_last_job_stays_empty() {
+    let mut bench = Bench::with(&[0]);
+    bench.assign(&[(0, Some(0))]);
+    bench.report_running(0, 0);
+    bench.stops(0, 0, Kind::LastJob, u64::MAX);
+    bench.clear_log();
+    // Decided before the agent had the report.
+    bench.assign(&[(0, None), (1, Some(0))]);
+    assert_eq!(bench.state(0), ThreadState::ManagedWaiting);
+    bench.assign(&[(1, None)]);
+    assert!(bench.calls().is_empty());
+    assert_eq!(
+        bench.reports(),
+        [
+            "0 SlotFilled - 0 0",
+            "0 SlotFilled - 1 0",
+            "0 SlotFilled - 1 0"
+        ]
+    );
+}
+
+#[test]
 fn suspended_task_is_reported_awake_at_its_wakeup_time() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);

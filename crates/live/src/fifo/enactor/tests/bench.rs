@@ -176,7 +176,7 @@ impl Bench {
         let ran_ns = self.fifo.controller.ops.ran_ns[task];
         self.send(task, Kind::Stopped, cpu, ran_ns);
         self.send(task, kind, cpu, value);
-        self.stops[task] += 1;
+        self.stops[task] += u32::from(kind != Kind::LastJob);
     }
 
     /// Advances the time; these tasks run meanwhile.
