@@ -6,6 +6,8 @@
 mod boosted;
 mod by_ceilings;
 mod queued;
+mod responses;
+mod sections;
 
 use shiftwork_model::{CpuId, Phase, PolicyTraits, Protocol, ResourceId, Span, Task, TaskSet};
 
@@ -54,7 +56,7 @@ struct Holding {
 ///
 /// # Cost
 /// The square of the number of tasks, times the number of mutexes that a job locks; times that of CPUs if jobs spin, or of tasks
-/// with FMLP+. With MPCP and DPCP responses are found together, in a bounded number of steps.
+/// with FMLP+. With MPCP and DPCP, and with FMLP+ under fixed priorities, responses are found together, in a bounded number of steps.
 ///
 /// # Source
 /// Of spinning: P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and

@@ -1,16 +1,18 @@
 //! Blocking by mutexes with MPCP or DPCP, which jobs on different CPUs share and wait for suspended: their holders are boosted, by
 //! ceilings.
 //!
-//! `docs/theory/blocking.md`, "Jobs that are boosted by ceilings" and "Sections on other CPUs", has the bounds and why tests may count
+//! `docs/theory/blocking.md`, "Jobs that are boosted by ceilings", "Sections on other CPUs" and "Sections that come while a job is pending", has the bounds and why tests may count
 //! them as computing.
 
 mod responses;
 
-use shiftwork_model::{CpuId, Priority, Protocol, ResourceId, Share, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{CpuId, Priority, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
+use super::responses::{Load, least};
+use super::sections::Sections;
 use super::{Blocked, Holding, holdings, is_local, matters, sum};
-use crate::uniprocessor::too_much;
-use crate::{Sporadic, Steps};
+use crate::Steps;
+use responses::Round;
 
 /// For the responses of all tasks together.
 const STEPS: u64 = 5_000_000;
@@ -66,6 +68,8 @@ struct User<'a> {
     /// `None` of a task that may be on several CPUs, and then locks nothing.
     cpu: Option<CpuId>,
     sections: Vec<Section>,
+    /// Those with which it may keep back others of its CPU.
+    beside: Sections,
 }
 
 impl User<'_> {
@@ -98,81 +102,13 @@ impl User<'_> {
     fn executes(&self) -> Span {
         self.task.cost.saturating_sub(self.elsewhere())
     }
-
-    /// The task as a sporadic one that computes for so much more.
-    fn computing(&self, more: Span) -> Sporadic {
-        let mut task = Sporadic::from(self.task);
-        task.cost = saturating(task.cost, more);
-        task
-    }
-}
-
-/// What each job of a task takes of something while it is pending.
-#[derive(Clone, Copy)]
-struct Load {
-    period: Span,
-    response: Span,
-    each: Span,
-}
-
-impl Load {
-    /// `None` if it is nothing.
-    fn new(period: Span, response: Span, each: Span) -> Option<Self> {
-        (!each.is_zero()).then_some(Self {
-            period,
-            response,
-            each,
-        })
-    }
-
-    /// What it is in the long run.
-    const fn sporadic(&self) -> Sporadic {
-        Sporadic {
-            cost: self.each,
-            period: self.period,
-            deadline: self.period,
-        }
-    }
-
-    /// What jobs take that are pending in a window of this length; `None` if it is too much to count.
-    fn within(&self, window: Span) -> Option<Span> {
-        let window = u128::from(window.as_ns()) + u128::from(self.response.as_ns());
-        let jobs = window.div_ceil(u128::from(self.period.as_ns().max(1)));
-        let all = jobs.checked_mul(self.each.as_ns().into())?;
-        u64::try_from(all).ok().map(Span::from_ns)
-    }
-}
-
-/// The least window that is as long as this and what these take in it; `None` if there is none up to the limit, or not within the steps.
-fn least((first, limit): (Span, Span), loads: &[Load], steps: &mut Steps) -> Option<Span> {
-    // None is left of a CPU that they take in the long run.
-    let tasks: Vec<Sporadic> = loads.iter().map(Load::sporadic).collect();
-    let less = Share::from_billionths(Share::WHOLE - 1)?;
-    if too_much(&tasks, less).is_some() {
-        return None;
-    }
-    let mut window = first;
-    loop {
-        steps.take(loads.len() + 1)?;
-        let next = loads.iter().try_fold(first, |sum, load| {
-            let all = sum.as_ns().checked_add(load.within(window)?.as_ns())?;
-            Some(Span::from_ns(all))
-        })?;
-        if next <= window {
-            return Some(window);
-        }
-        if next > limit {
-            return None;
-        }
-        window = next;
-    }
 }
 
 struct System<'a> {
+    tasks: &'a [Task],
     users: Vec<User<'a>>,
     /// By mutex, the least level of the tasks that use it.
     ceilings: Vec<u64>,
-    cpus: usize,
 }
 
 /// What MPCP or DPCP adds to the cost of each task, of these levels, which are priorities.
@@ -187,10 +123,10 @@ pub(super) fn blocking(set: &TaskSet, levels: &[u64]) -> Option<Blocked> {
     let mut responses: Vec<Span> = set.tasks.iter().map(|task| task.cost).collect();
     loop {
         steps.take(1)?;
-        let requests = system.requests(&responses, &mut steps)?;
-        let next = system.responses(&responses, &requests, &mut steps)?;
+        let round = Round::new(&system, &responses, &mut steps)?;
+        let next = round.responses(&mut steps)?;
         if next == responses {
-            return system.blocked(&responses, &requests, &mut steps);
+            return round.blocked(&mut steps);
         }
         responses = next;
     }
@@ -225,6 +161,13 @@ impl<'a> System<'a> {
         if nested.any(|it| is_tracked(it.held) || is_tracked(it.locked)) {
             return None;
         }
+        let all = (0..set.resources.len()).map(ResourceId::from_index);
+        let ceiling = |id: ResourceId| {
+            let users = set.tasks.iter().zip(levels);
+            let users = users.filter(|(task, _)| task.locks_one(id));
+            users.map(|(_, level)| *level).min().unwrap_or(u64::MAX)
+        };
+        let ceilings: Vec<u64> = all.map(ceiling).collect();
         let user = |((id, task), &level): ((TaskId, &'a Task), &u64)| {
             let section = |Holding { resource, from, to }| {
                 let mut ceilings = remote[resource.index()].iter();
@@ -239,24 +182,18 @@ impl<'a> System<'a> {
             let sections = holdings(task, &tracked, |_, _| Span::ZERO)?.into_iter();
             let sections: Vec<Section> = sections.map(section).collect();
             let cpu = task.only_cpu();
-            (cpu.is_some() || sections.is_empty()).then_some(User {
+            (cpu.is_some() || sections.is_empty()).then(|| User {
                 task,
                 level,
                 cpu,
+                beside: beside(&sections, cpu, &ceilings),
                 sections,
             })
         };
-        let users = set.iter().zip(levels).map(user).collect::<Option<_>>()?;
-        let all = (0..set.resources.len()).map(ResourceId::from_index);
-        let ceiling = |id: ResourceId| {
-            let users = set.tasks.iter().zip(levels);
-            let users = users.filter(|(task, _)| task.locks_one(id));
-            users.map(|(_, level)| *level).min().unwrap_or(u64::MAX)
-        };
         Some(Self {
-            users,
-            ceilings: all.map(ceiling).collect(),
-            cpus: set.platform.cpus,
+            tasks: &set.tasks,
+            users: set.iter().zip(levels).map(user).collect::<Option<_>>()?,
+            ceilings,
         })
     }
 
@@ -359,27 +296,16 @@ impl<'a> System<'a> {
         let served = sections.iter().filter(is_served);
         Some(most.saturating_sub(sum(served.map(|it| it.length))))
     }
+}
 
-    /// R: the longest time for which jobs of less urgent tasks of the CPU execute sections there that they have requested by an instant:
-    /// each one, and only one of them a section of a mutex of that CPU alone, of which the ceiling is this level or less.
-    fn pending(&self, cpu: CpuId, user: &User<'_>, level: u64) -> Span {
-        let (mut sum, mut more) = (Span::ZERO, Span::ZERO);
-        for low in self.beside(cpu, user).filter(|low| low.level > user.level) {
-            let (mut global, mut any) = (Span::ZERO, Span::ZERO);
-            for section in &low.sections {
-                let is_local = section.global.is_none();
-                if section.is_boosted_on(cpu) {
-                    global = global.max(section.length);
-                }
-                if is_local && self.ceilings[section.mutex.index()] <= level {
-                    any = any.max(section.length);
-                }
-            }
-            sum = saturating(sum, global);
-            more = more.max(any.saturating_sub(global));
-        }
-        saturating(sum, more)
-    }
+/// With which of these sections the task keeps back others of its CPU.
+fn beside(sections: &[Section], cpu: Option<CpuId>, ceilings: &[u64]) -> Sections {
+    let boosted = sections
+        .iter()
+        .filter(|it| cpu.is_some_and(|cpu| it.is_boosted_on(cpu)));
+    let alone = sections.iter().filter(|it| it.global.is_none());
+    let alone = alone.map(|it| (it.length, ceilings[it.mutex.index()]));
+    Sections::new(boosted.map(|it| it.length).collect(), alone.collect())
 }
 
 fn saturating(a: Span, b: Span) -> Span {

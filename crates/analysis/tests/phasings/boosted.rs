@@ -6,6 +6,7 @@ use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_model::{Affinity, CpuId, Phase, Protocol, ResourceId, Span, TaskSet, Work};
 use shiftwork_policy::registry;
 
+use crate::alone::{self, Urgent, longest_of};
 use crate::{Kind, no_phasing_refutes_what_is_shown, pair, sections};
 
 fn cpu(set: &TaskSet, task: usize) -> CpuId {
@@ -55,27 +56,136 @@ fn waits(set: &TaskSet, task: usize, mutex: usize) -> u64 {
     ahead.map(|it| longest(set, it, true)).sum()
 }
 
-/// For each request of a remote mutex the tasks of the CPUs of its users execute a section each, and less urgent ones of its own CPU
-/// do, once more when a job arrives.
-fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<[u64; 2]>> {
-    let is_suspension = !is_edf || set.tasks.iter().all(|it| it.deadline <= it.period);
-    let of = |task: usize| {
-        let beside = others(set, cpu(set, task), task);
-        let is_low = |it: &usize| levels[*it] > levels[task];
-        let low: Vec<usize> = beside.iter().copied().filter(is_low).collect();
-        let low = pending(set, &low);
-        let again = if is_edf { pending(set, &beside) } else { low };
-        let requests = sections(&set.tasks[task]).into_iter();
-        let requests = requests.filter_map(|(mutex, _)| {
-            let cpus = elsewhere(set, task, mutex?);
-            let there = cpus.iter().flat_map(|&on| others(set, on, task));
-            let there: u64 = there.map(|it| longest(set, it, true)).sum();
-            (!cpus.is_empty()).then_some(there + again)
+/// The sections of a job of the task of mutexes that tasks on other CPUs use, or of the others.
+fn lengths(set: &TaskSet, task: usize, is_across: bool) -> Vec<u64> {
+    let all = sections(&set.tasks[task]).into_iter();
+    let some = all.filter(|(mutex, _)| {
+        mutex.is_some_and(|mutex| elsewhere(set, task, mutex).is_empty() != is_across)
+    });
+    some.map(|(_, length)| length).collect()
+}
+
+/// What is added to a task if these bound responses, in which `u64::MAX` stands for none.
+struct Added<'a> {
+    set: &'a TaskSet,
+    levels: &'a [u64],
+    is_edf: bool,
+    responses: Vec<u64>,
+}
+
+impl Added<'_> {
+    /// All sections of jobs of the other task that may be pending while one of this task is; no more than matter.
+    fn while_pending(&self, task: usize, other: usize, is_across: bool) -> Vec<u64> {
+        let window = self.responses[task].saturating_add(self.responses[other]);
+        let jobs = window.div_ceil(self.set.tasks[other].period.as_ns());
+        let moments = sections(&self.set.tasks[task]).len() + 1;
+        let each = lengths(self.set, other, is_across);
+        each.repeat(usize::try_from(jobs).unwrap_or(moments).min(moments))
+    }
+
+    fn low(&self, task: usize) -> Vec<usize> {
+        let mut all = others(self.set, cpu(self.set, task), task);
+        all.retain(|it| self.levels[*it] > self.levels[task]);
+        all
+    }
+
+    /// By request of a remote mutex, the other CPUs of its users.
+    fn requests(&self, task: usize) -> Vec<BTreeSet<CpuId>> {
+        let all = sections(&self.set.tasks[task]).into_iter();
+        let cpus = all.filter_map(|(mutex, _)| Some(elsewhere(self.set, task, mutex?)));
+        cpus.filter(|cpus| !cpus.is_empty()).collect()
+    }
+
+    /// For each request of a remote mutex the tasks of the CPUs of its users execute a section each, but no more than come while the job
+    /// is pending.
+    fn there(&self, task: usize) -> u64 {
+        let requests = self.requests(task);
+        let all = (0..self.set.tasks.len()).map(|other| {
+            let on = cpu(self.set, other);
+            let count = requests.iter().filter(|cpus| cpus.contains(&on)).count();
+            longest_of(self.while_pending(task, other, true), count)
         });
-        let all = low + requests.sum::<u64>();
+        all.sum()
+    }
+
+    /// The same for these tasks of its own CPU, at so many moments.
+    fn beside(&self, task: usize, tasks: &[usize], moments: usize) -> u64 {
+        let boosted = tasks.iter().map(|&it| self.while_pending(task, it, true));
+        let alone = tasks
+            .iter()
+            .flat_map(|&it| self.while_pending(task, it, false));
+        let each = pending(self.set, tasks);
+        alone::at_moments(moments, each, boosted.collect(), alone.collect())
+    }
+
+    /// While its requests wait.
+    fn longer(&self, task: usize) -> u64 {
+        let beside = match self.is_edf {
+            true => others(self.set, cpu(self.set, task), task),
+            false => self.low(task),
+        };
+        self.there(task) + self.beside(task, &beside, self.requests(task).len())
+    }
+
+    /// And once more, when a busy interval begins.
+    fn added(&self, task: usize) -> u64 {
+        self.longer(task) + pending(self.set, &self.low(task))
+    }
+
+    /// Or when the job arrives.
+    fn kept_back(&self, task: usize) -> u64 {
+        if self.is_edf {
+            return self.added(task);
+        }
+        let moments = self.requests(task).len() + 1;
+        self.there(task) + self.beside(task, &self.low(task), moments)
+    }
+
+    fn response(&self, task: usize) -> u64 {
+        let beside = others(self.set, cpu(self.set, task), task).into_iter();
+        let urgent = beside.filter(|it| self.levels[*it] <= self.levels[task]);
+        let urgent = urgent.map(|it| Urgent {
+            period: self.set.tasks[it].period.as_ns(),
+            executes: self.set.tasks[it].cost.as_ns(),
+            computes: self.set.tasks[it].cost.as_ns() + self.longer(it),
+            response: self.responses[it],
+        });
+        let urgent: Vec<Urgent> = urgent.collect();
+        let of = &self.set.tasks[task];
+        let own = |longer| (of.cost.as_ns() + longer, of.period.as_ns());
+        let suspended = alone::suspended(own(self.kept_back(task)), &urgent, |_| 0);
+        let computing = alone::computing(own(self.added(task)), &urgent);
+        let best = suspended.into_iter().chain(computing).min();
+        best.map_or(u64::MAX, |it| it.max(self.responses[task]))
+    }
+}
+
+fn added(set: &TaskSet, levels: &[u64], is_edf: bool) -> Option<Vec<[u64; 2]>> {
+    let all = || 0..set.tasks.len();
+    let is_suspension = !is_edf || set.tasks.iter().all(|it| it.deadline <= it.period);
+    let responses = match is_edf {
+        true => vec![u64::MAX; set.tasks.len()],
+        false => set.tasks.iter().map(|it| it.cost.as_ns()).collect(),
+    };
+    let mut round = Added {
+        set,
+        levels,
+        is_edf,
+        responses,
+    };
+    // The least responses that bound themselves.
+    loop {
+        let next: Vec<u64> = all().map(|task| round.response(task)).collect();
+        if is_edf || next == round.responses {
+            break;
+        }
+        round.responses = next;
+    }
+    let of = |task| {
+        let all = round.kept_back(task);
         [all, if is_suspension { all } else { 0 }]
     };
-    Some((0..set.tasks.len()).map(of).collect())
+    Some(all().map(of).collect())
 }
 
 #[test]

@@ -6,30 +6,8 @@ use shiftwork_analysis::stand_ins::StandIns;
 use shiftwork_model::{Affinity, CpuId, Phase, Protocol, ResourceId, TaskSet, Work};
 use shiftwork_policy::registry;
 
+use crate::alone::{self, LONGEST, least};
 use crate::{Kind, NS, no_phasing_refutes_what_is_shown, pair, sections};
-
-/// What no response of these systems that is bounded exceeds.
-const LONGEST: u64 = 100_000;
-
-/// The least number from this one on that is at least the value there, which does not decrease.
-fn least(from: u64, value: impl Fn(u64) -> u64) -> Option<u64> {
-    least_up_to(LONGEST, from, value)
-}
-
-/// `None` if it is beyond this limit.
-fn least_up_to(limit: u64, from: u64, value: impl Fn(u64) -> u64) -> Option<u64> {
-    let mut at = from;
-    loop {
-        let next = value(at);
-        if next <= at {
-            return Some(at);
-        }
-        if next > limit {
-            return None;
-        }
-        at = next;
-    }
-}
 
 /// A set with the priorities of its tasks, the least the most urgent.
 struct System<'a> {
@@ -127,7 +105,8 @@ impl System<'_> {
             self.all()
                 .filter(|&it| self.cpu(it) == cpu && self.levels[it] <= self.levels[task])
         };
-        let own: Vec<(u64, u64)> = high().map(|it| self.computing(it, requests[it])).collect();
+        let own = high().map(|it| self.computing(it, requests[it], responses));
+        let own: Vec<(u64, u64)> = own.collect();
         let low = self.low(task, self.levels[task]);
         let busy = least(0, |window| {
             let own = own
@@ -201,16 +180,10 @@ impl System<'_> {
             .filter(|&it| self.levels[it] > self.levels[task] && self.cpu(it) == self.cpu(task));
         let low: Vec<usize> = low.collect();
         let longest = |it: usize, is_local: bool| {
-            let counts = |&(mutex, _): &(usize, u64)| {
-                let users = self.all().filter(|&it| self.uses(it, mutex));
-                let is_here = self.served(mutex).is_none_or(|cpu| cpu == self.cpu(it));
-                match self.is_global(it, mutex) {
-                    true => is_here,
-                    false => is_local && users.count() > 1 && self.ceiling(mutex) <= level,
-                }
-            };
-            let all = self.sections(it).into_iter().filter(counts);
-            all.map(|(_, length)| length).max().unwrap_or(0)
+            let boosted = self.beside(it, level, true).into_iter();
+            let alone = self.beside(it, level, false).into_iter();
+            let all = boosted.chain(alone.filter(|_| is_local));
+            all.max().unwrap_or(0)
         };
         let with = |local: Option<usize>| {
             low.iter()
@@ -219,6 +192,39 @@ impl System<'_> {
         };
         let local = low.iter().map(|&it| with(Some(it)));
         local.chain([with(None)]).max().unwrap()
+    }
+
+    /// The sections of a job of the task that may keep back others of its CPU: those that boost, or of local mutexes of a ceiling that is
+    /// this level or less.
+    fn beside(&self, task: usize, level: u64, is_boosted: bool) -> Vec<u64> {
+        let counts = |&(mutex, _): &(usize, u64)| {
+            let users = self.all().filter(|&it| self.uses(it, mutex));
+            let is_here = self.served(mutex).is_none_or(|cpu| cpu == self.cpu(task));
+            match (self.is_global(task, mutex), is_boosted) {
+                (true, true) => is_here,
+                (false, false) => users.count() > 1 && self.ceiling(mutex) <= level,
+                _ => false,
+            }
+        };
+        let all = self.sections(task).into_iter().filter(counts);
+        all.map(|(_, length)| length).collect()
+    }
+
+    /// The same at any of so many moments at which a job of the task is pending.
+    fn low_at(&self, moments: usize, task: usize, level: u64, responses: &[u64]) -> u64 {
+        let low = self
+            .all()
+            .filter(|&it| self.levels[it] > self.levels[task] && self.cpu(it) == self.cpu(task));
+        let low: Vec<usize> = low.collect();
+        let jobs = |it: usize| {
+            let jobs = self.jobs(it, responses[task], responses);
+            usize::try_from(jobs).unwrap().min(moments)
+        };
+        let of = |it: usize, is_boosted| self.beside(it, level, is_boosted).repeat(jobs(it));
+        let boosted = low.iter().map(|&it| of(it, true));
+        let alone = low.iter().flat_map(|&it| of(it, false));
+        let each = self.low(task, level);
+        alone::at_moments(moments, each, boosted.collect(), alone.collect())
     }
 }
 
@@ -256,8 +262,9 @@ fn added(set: &TaskSet, levels: &[u64], _: bool) -> Option<Vec<[u64; 2]>> {
         });
         let while_busy = system.guests(task, &responses, &requests);
         let guests = while_pending.into_iter().chain(while_busy).min()?;
-        let own = system.longer(task, requests[task], level);
-        let all = own + system.low(task, level) + guests;
+        let moments = system.global(task) + 1;
+        let low = system.low_at(moments, task, level, &responses);
+        let all = requests[task] + low + guests;
         Some([all, all + system.away(task)])
     })
     .collect()

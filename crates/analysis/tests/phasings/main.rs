@@ -2,6 +2,7 @@
 //! responses against what `docs/theory/blocking.md` shows.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod alone;
 mod boosted;
 mod by_ceilings;
 mod queued;

@@ -1,179 +1,155 @@
-//! Bounds on the responses of tasks that share mutexes with MPCP or DPCP, and what is added to their costs.
-//!
-//! `docs/theory/blocking.md`, "Jobs that are suspended while they are blocked", has the theorem.
+//! How MPCP and DPCP delay the jobs of tasks, if these respond in time.
 
-use shiftwork_model::{CpuId, Span};
+use shiftwork_model::{CpuId, Span, Task};
 
-use super::super::{Blocked, sum};
-use super::{Load, System, User, least, saturating};
-use crate::uniprocessor::fp_response_time;
-use crate::{Sporadic, Steps};
+use super::super::Blocked;
+use super::super::responses::{self, Delays, Load, least, longer, pending_in};
+use super::super::sections::{Jobs, at_moments};
+use super::{System, User, saturating};
+use crate::Steps;
 
-impl System<'_> {
-    /// For how long requests keep back a job of the task on this CPU: they wait for `request` in all, and less urgent jobs execute after
-    /// each, of which sections of mutexes of the CPU alone count up to this ceiling.
-    fn longer(&self, (user, request): (&User<'_>, Span), cpu: CpuId, ceiling: u64) -> Span {
-        let low = self.pending(cpu, user, ceiling);
-        sum(user.global().map(|_| low).chain([request]))
+/// What follows from these responses.
+pub(super) struct Round<'a> {
+    system: &'a System<'a>,
+    responses: &'a [Span],
+    /// By task, how long its job waits for global mutexes in all.
+    requests: Vec<Span>,
+}
+
+impl Delays for Round<'_> {
+    fn tasks(&self) -> &[Task] {
+        self.system.tasks
     }
 
-    /// The same, and what less urgent jobs had requested when the job arrived: all that is added but for what tasks of other CPUs execute.
-    fn added(&self, (place, cpu): (usize, CpuId), requests: &[Span]) -> Span {
-        let user = &self.users[place];
-        let low = self.pending(cpu, user, user.level);
-        saturating(low, self.longer((user, requests[place]), cpu, user.level))
+    fn level(&self, place: usize) -> u64 {
+        self.system.users[place].level
     }
 
-    /// Bounds on the responses of the tasks, no less than these; [`Span::MAX`] of one that uses no global mutex, if none is known.
-    pub(super) fn responses(
-        &self,
-        before: &[Span],
-        requests: &[Span],
+    fn longer(&self, place: usize, cpu: CpuId) -> Span {
+        self.longer_up_to(place, cpu, u64::MAX)
+    }
+
+    fn added(&self, place: usize, cpu: CpuId) -> Span {
+        let level = self.level(place);
+        let low = self.low((place, cpu), 1, level);
+        saturating(low, self.longer_up_to(place, cpu, level))
+    }
+
+    fn kept_back(&self, place: usize, cpu: CpuId) -> Span {
+        // What jobs had requested when it arrived they may not request again while it waits.
+        let moments = self.system.users[place].global().count() + 1;
+        let low = self.low((place, cpu), moments, self.level(place));
+        saturating(low, self.requests[place])
+    }
+
+    fn executes(&self, place: usize) -> Span {
+        self.system.users[place].executes()
+    }
+
+    fn visiting(&self, cpu: CpuId) -> Vec<Load> {
+        let others = self.system.users.iter().zip(self.responses);
+        let guests = others.filter(|(user, _)| user.cpu != Some(cpu));
+        let loads = guests.filter_map(|(user, &response)| user.load(cpu, response));
+        loads.collect()
+    }
+
+    fn guests(&self, place: usize, cpu: CpuId, steps: &mut Steps) -> Option<Span> {
+        let guests = self.visiting(cpu);
+        if guests.is_empty() {
+            return Some(Span::ZERO);
+        }
+        let user = &self.system.users[place];
+        let all = self.system.users.iter().enumerate();
+        let own = all.filter(|(_, other)| {
+            other.level <= user.level && other.task.affinity.cpus().contains(cpu)
+        });
+        let own = own.filter_map(|(other, of)| {
+            let task = longer(of.task, self.longer(other, cpu));
+            Load::new(task.period, Span::ZERO, task.cost)
+        });
+        let all: Vec<Load> = guests.iter().copied().chain(own).collect();
+        let low = self.low((place, cpu), 1, user.level);
+        let busy = least((low, Span::MAX), &all, steps)?;
+        within(&guests, busy)
+    }
+}
+
+impl<'a> Round<'a> {
+    /// `None` if the requests have no bound, or not within the steps.
+    pub(super) fn new(
+        system: &'a System<'a>,
+        responses: &'a [Span],
         steps: &mut Steps,
-    ) -> Option<Vec<Span>> {
-        let mut of = |place: usize| {
-            let user = &self.users[place];
-            let mut worst = Some(before[place]);
-            for cpu in self.cpus_of(user) {
-                let suspended = self.suspended((place, cpu), before, requests, steps);
-                let computing = self.computing((place, cpu), before, requests, steps);
-                let best = suspended.into_iter().chain(computing).min();
-                worst = worst.zip(best).map(|(worst, best)| worst.max(best));
-            }
-            match worst {
+    ) -> Option<Self> {
+        Some(Self {
+            system,
+            responses,
+            requests: system.requests(responses, steps)?,
+        })
+    }
+
+    /// For how long requests keep back a job of the task on this CPU: they wait for others, and less urgent jobs execute after
+    /// each.
+    fn longer_up_to(&self, place: usize, cpu: CpuId, ceiling: u64) -> Span {
+        let moments = self.system.users[place].global().count();
+        let low = self.low((place, cpu), moments, ceiling);
+        saturating(low, self.requests[place])
+    }
+
+    /// How long jobs of less urgent tasks of the CPU execute sections there that they have requested at any of so many moments at which a job
+    /// of the task is pending, of mutexes of the CPU alone those up to this ceiling.
+    fn low(&self, (place, cpu): (usize, CpuId), moments: usize, ceiling: u64) -> Span {
+        let own = &self.system.users[place];
+        let others = self.system.users.iter().zip(self.responses);
+        let low = others.filter(|(user, _)| user.cpu == Some(cpu) && user.level > own.level);
+        let jobs = low.map(|(user, &response)| Jobs {
+            of: &user.beside,
+            count: pending_in(self.responses[place], response, user.task.period),
+        });
+        at_moments(&jobs.collect::<Vec<_>>(), moments, ceiling)
+    }
+
+    /// Bounds on the responses of the tasks, no less than those; [`Span::MAX`] of one that uses no global mutex, if none is known.
+    pub(super) fn responses(&self, steps: &mut Steps) -> Option<Vec<Span>> {
+        let users = self.system.users.iter().enumerate();
+        let of = |(place, user): (usize, &User<'_>)| {
+            let found = responses::response(self, place, self.responses, steps);
+            match found {
                 None if user.global().next().is_none() => Some(Span::MAX),
-                worst => worst,
+                found => found.map(|found| found.max(self.responses[place])),
             }
         };
-        (0..self.users.len()).map(&mut of).collect()
-    }
-
-    /// A bound on the response of this task on this CPU where the others there are suspended while they wait, if it is within its
-    /// period; `None` elsewhere.
-    fn suspended(
-        &self,
-        (place, cpu): (usize, CpuId),
-        before: &[Span],
-        requests: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let user = &self.users[place];
-        let urgent = self.urgent(user, cpu).map(|other| {
-            let (period, response) = (self.users[other].task.period, before[other]);
-            let executes = self.users[other].executes();
-            let late = response.saturating_sub(executes);
-            (response <= period).then(|| Load::new(period, late, executes))
-        });
-        let urgent: Vec<Option<Load>> = urgent.collect::<Option<_>>()?;
-        let loads = urgent
-            .into_iter()
-            .flatten()
-            .chain(self.visiting(cpu, before));
-        let first = saturating(user.task.cost, self.added((place, cpu), requests));
-        let limit = user.task.period;
-        let found = least((first, limit), &loads.collect::<Vec<_>>(), steps)?;
-        (found <= limit).then_some(found)
-    }
-
-    /// The same where they compute while they wait; of any length.
-    fn computing(
-        &self,
-        (place, cpu): (usize, CpuId),
-        before: &[Span],
-        requests: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let user = &self.users[place];
-        let guests = self.guests((user, cpu), before, requests, steps)?;
-        let added = saturating(self.added((place, cpu), requests), guests);
-        let urgent = self.urgent(user, cpu).map(|other| {
-            let other = (&self.users[other], requests[other]);
-            other.0.computing(self.longer(other, cpu, u64::MAX))
-        });
-        let urgent: Vec<Sporadic> = urgent.collect();
-        fp_response_time(user.computing(added), &urgent, steps)
-    }
-
-    /// The places of the others that may be on this CPU and have at least the priority.
-    fn urgent(&self, own: &User<'_>, cpu: CpuId) -> impl Iterator<Item = usize> {
-        let all = self.users.iter().enumerate();
-        let urgent = all.filter(move |(_, other)| {
-            other.level <= own.level
-                && !std::ptr::eq(other.task, own.task)
-                && other.task.affinity.cpus().contains(cpu)
-        });
-        urgent.map(|(place, _)| place)
-    }
-
-    /// What tasks of other CPUs execute on this one.
-    fn visiting(&self, cpu: CpuId, responses: &[Span]) -> impl Iterator<Item = Load> {
-        let others = self.users.iter().zip(responses);
-        let guests = others.filter(move |(user, _)| user.cpu != Some(cpu));
-        guests.filter_map(move |(user, &response)| user.load(cpu, response))
-    }
-
-    fn cpus_of(&self, user: &User<'_>) -> impl Iterator<Item = CpuId> {
-        let all = (0..self.cpus).filter_map(CpuId::new);
-        all.filter(|cpu| user.task.affinity.cpus().contains(*cpu))
+        users.map(of).collect()
     }
 
     /// What all this adds, on the worst CPU that a task may be bound to.
-    pub(super) fn blocked(
-        &self,
-        responses: &[Span],
-        requests: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Blocked> {
+    pub(super) fn blocked(&self, steps: &mut Steps) -> Option<Blocked> {
         let mut longer = Vec::new();
-        for (place, user) in self.users.iter().enumerate() {
+        for (place, task) in self.tasks().iter().enumerate() {
             let mut worst = Span::ZERO;
-            for cpu in self.cpus_of(user) {
-                let response = Some(responses[place]).filter(|it| *it <= user.task.period);
-                let while_pending = response.and_then(|response| {
-                    let mut guests = self.visiting(cpu, responses);
-                    guests.try_fold(Span::ZERO, |all, guest| {
-                        Some(saturating(all, guest.within(response)?))
-                    })
-                });
-                let while_busy = self.guests((user, cpu), responses, requests, steps);
+            for cpu in task.affinity.cpus().iter() {
+                let response = Some(self.responses[place]).filter(|it| *it <= task.period);
+                let while_pending =
+                    response.and_then(|response| within(&self.visiting(cpu), response));
+                let while_busy = self.guests(place, cpu, steps);
                 let guests = while_pending.into_iter().chain(while_busy).min()?;
-                worst = worst.max(saturating(self.added((place, cpu), requests), guests));
+                worst = worst.max(saturating(self.kept_back(place, cpu), guests));
             }
             longer.push(worst);
         }
-        let all = self.users.iter().zip(&longer);
+        let all = self.system.users.iter().zip(&longer);
         let suspended = all.map(|(user, &longer)| saturating(user.elsewhere(), longer));
         Some(Blocked {
             suspended: suspended.collect(),
             longer,
         })
     }
+}
 
-    /// A: how long jobs of other CPUs execute sections on this one at most while jobs of the priority or a higher one are pending.
-    fn guests(
-        &self,
-        (user, cpu): (&User<'_>, CpuId),
-        responses: &[Span],
-        requests: &[Span],
-        steps: &mut Steps,
-    ) -> Option<Span> {
-        let guests: Vec<Load> = self.visiting(cpu, responses).collect();
-        if guests.is_empty() {
-            return Some(Span::ZERO);
-        }
-        let own = self.users.iter().zip(requests).filter(|(other, _)| {
-            other.level <= user.level && other.task.affinity.cpus().contains(cpu)
-        });
-        let own = own.filter_map(|(other, &request)| {
-            let longer = self.longer((other, request), cpu, u64::MAX);
-            let task = other.computing(longer);
-            Load::new(task.period, Span::ZERO, task.cost)
-        });
-        let all: Vec<Load> = guests.iter().copied().chain(own).collect();
-        let low = self.pending(cpu, user, user.level);
-        let busy = least((low, Span::MAX), &all, steps)?;
-        guests.iter().try_fold(Span::ZERO, |sum, guest| {
-            Some(saturating(sum, guest.within(busy)?))
-        })
-    }
+/// What these take in a window of this length; `None` if it is too much to count.
+fn within(loads: &[Load], window: Span) -> Option<Span> {
+    let mut loads = loads.iter();
+    loads.try_fold(Span::ZERO, |all, load| {
+        Some(saturating(all, load.within(window)?))
+    })
 }

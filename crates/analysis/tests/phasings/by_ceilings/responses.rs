@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use shiftwork_model::CpuId;
 
-use super::{LONGEST, System, least, least_up_to};
+use super::System;
+use crate::alone::{self, LONGEST, Urgent};
 
 impl System<'_> {
     /// How long the requests of a job wait in all, without their sections: the sum of each, or, of those that wait for the same, of
@@ -70,17 +71,22 @@ impl System<'_> {
         }
     }
 
-    /// These requests, and low sections after each.
-    pub(super) fn longer(&self, task: usize, requests: u64, level: u64) -> u64 {
+    /// How many requests of a job are for global mutexes.
+    pub(super) fn global(&self, task: usize) -> usize {
         let all = self.sections(task).into_iter();
-        let global = all.filter(|(mutex, _)| self.is_global(task, *mutex));
-        requests + global.count() as u64 * self.low(task, level)
+        all.filter(|(mutex, _)| self.is_global(task, *mutex))
+            .count()
+    }
+
+    /// These requests, and low sections after each.
+    fn longer(&self, task: usize, requests: u64, level: u64, responses: &[u64]) -> u64 {
+        requests + self.low_at(self.global(task), task, level, responses)
     }
 
     /// The period, and how long a job takes if it computes while it waits.
-    pub(super) fn computing(&self, task: usize, requests: u64) -> (u64, u64) {
+    pub(super) fn computing(&self, task: usize, requests: u64, responses: &[u64]) -> (u64, u64) {
         let of = &self.set.tasks[task];
-        let cost = of.cost.as_ns() + self.longer(task, requests, u64::MAX);
+        let cost = of.cost.as_ns() + self.longer(task, requests, u64::MAX, responses);
         (of.period.as_ns(), cost)
     }
 
@@ -100,9 +106,7 @@ impl System<'_> {
             let all = self.all().map(|task| self.requests(task, &responses));
             let requests: Vec<u64> = all.collect::<Option<_>>()?;
             let next = self.all().map(|task| {
-                let suspended = self.suspended(task, &responses, requests[task]);
-                let computing = self.response(task, &responses, &requests);
-                let best = suspended.into_iter().chain(computing).min();
+                let best = self.response(task, &responses, &requests);
                 let mut all = self.sections(task).into_iter();
                 match best {
                     None if all.any(|(mutex, _)| self.is_global(task, mutex)) => None,
@@ -117,59 +121,37 @@ impl System<'_> {
         }
     }
 
-    /// Where the others of the CPU are suspended while they wait.
-    fn suspended(&self, task: usize, responses: &[u64], requests: u64) -> Option<u64> {
-        let period = |it: usize| self.set.tasks[it].period.as_ns();
-        let executes = |it: usize| self.set.tasks[it].cost.as_ns() - self.away(it);
-        let beside = |&it: &usize| it != task && self.cpu(it) == self.cpu(task);
-        let urgent = self
-            .all()
-            .filter(beside)
-            .filter(|&it| self.levels[it] <= self.levels[task]);
-        let urgent: Vec<usize> = urgent.collect();
-        if urgent.iter().any(|&it| responses[it] > period(it)) {
-            return None;
-        }
-        let own = self.set.tasks[task].cost.as_ns();
-        let level = self.levels[task];
-        let first = own + self.longer(task, requests, level) + self.low(task, level);
-        least_up_to(period(task), 0, |window| {
-            let guests = self.all().filter(|&it| self.cpu(it) != self.cpu(task));
-            let guests = guests.map(|it| self.executes(it, (self.cpu(task), window), responses));
-            let urgent = urgent.iter().map(|&it| {
-                (window + responses[it] - executes(it)).div_ceil(period(it)) * executes(it)
-            });
-            first + guests.sum::<u64>() + urgent.sum::<u64>()
-        })
-    }
-
-    /// Job by job, from when all other tasks of the CPU that are as urgent release theirs, too.
+    /// On its CPU.
     fn response(&self, task: usize, responses: &[u64], requests: &[u64]) -> Option<u64> {
-        let of = |it: usize| &self.set.tasks[it];
+        let cpu = self.cpu(task);
         let level = self.levels[task];
-        let low = self.low(task, level) + self.guests(task, responses, requests)?;
-        let own = of(task).cost.as_ns() + self.longer(task, requests[task], level) + low;
         let urgent = self.all().filter(|&it| {
-            it != task && self.levels[it] <= self.levels[task] && self.cpu(it) == self.cpu(task)
+            it != task && self.levels[it] <= self.levels[task] && self.cpu(it) == cpu
         });
-        let urgent: Vec<usize> = urgent.collect();
-        let urgent: Vec<(u64, u64)> = urgent
-            .iter()
-            .map(|&it| self.computing(it, requests[it]))
-            .collect();
-        let (mut worst, mut released, mut finish) = (0, 0, 0);
-        for job in 1.. {
-            finish = least(finish.max(1), |at| {
-                let others = urgent.iter();
-                let others = others.map(|(period, cost)| at.div_ceil(*period) * cost);
-                job * own + others.sum::<u64>()
-            })?;
-            worst = worst.max(finish - released);
-            released += of(task).period.as_ns();
-            if finish <= released {
-                break;
+        let urgent = urgent.map(|it| {
+            let (period, computes) = self.computing(it, requests[it], responses);
+            Urgent {
+                period,
+                executes: self.set.tasks[it].cost.as_ns() - self.away(it),
+                computes,
+                response: responses[it],
             }
-        }
-        Some(worst)
+        });
+        let urgent: Vec<Urgent> = urgent.collect();
+        let of = &self.set.tasks[task];
+        let longer = self.longer(task, requests[task], level, responses) + self.low(task, level);
+        let kept_back = self.low_at(self.global(task) + 1, task, level, responses);
+        let (cost, period) = (of.cost.as_ns(), of.period.as_ns());
+        let guests = |window| {
+            let guests = self.all().filter(|&it| self.cpu(it) != cpu);
+            let guests = guests.map(|it| self.executes(it, (cpu, window), responses));
+            guests.sum()
+        };
+        let suspended =
+            alone::suspended((cost + requests[task] + kept_back, period), &urgent, guests);
+        let guests = self.guests(task, responses, requests);
+        let computing =
+            guests.and_then(|it| alone::computing((cost + longer + it, period), &urgent));
+        suspended.into_iter().chain(computing).min()
     }
 }
