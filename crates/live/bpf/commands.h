@@ -134,22 +134,25 @@ SW_FN int replay_missed_callbacks(struct task_struct *p __arg_trusted, u32 i)
 	u64 now, changed = 0;
 	u32 on;
 
+	/* Before a CPU is assigned: the caller may be preempted here for long, and that CPU would look for the thread in vain. */
+	requeue_thread(p, i);
+	bpf_local_irq_save(&flags);
 	if (!agent_decides) {
-		bpf_local_irq_save(&flags);
 		now = core_lock_now();
 		/* May end its part: it may be bound to other CPUs by now. */
 		if (number_of(p) == i)
 			changed = sync_thread_state_locked(now, p, i);
 		commit_unlock_and_arm(now, changed, 0);
-		bpf_local_irq_restore(&flags);
 	}
-	requeue_thread(p, i);
 	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on)
 		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
 	/* A thread that runs as ordinary work is stopped, to wait for its turn. */
 	if (scx_bpf_task_running(p) && cpu_at(scx_bpf_task_cpu(p))->current != i)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	bpf_local_irq_restore(&flags);
+	if (number_of(p) != i)
+		requeue_misplaced(SW_QUEUE_OF_TASK(i), 0);
 	return 0;
 }
 
@@ -251,8 +254,6 @@ static __always_inline int admit(struct sw_admit *a)
 		if (agent_decides) {
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
 			m->ran = m->stops = m->finished = 0;
-		} else if (!m->borrows && is_awake(p)) {
-			changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 		}
 	}
 	commit_unlock_and_arm(now, changed, 0);

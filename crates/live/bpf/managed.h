@@ -122,7 +122,8 @@ static __always_inline void on_block(struct task_struct *p, u32 i)
 	}
 	now = core_lock_now();
 	i = number_now(p, i);
-	commit_and_unlock(now, i ? on_block_locked(now, i, cpu) : 0, 0);
+	/* One that is just being admitted may run and not be awake yet. */
+	commit_and_unlock(now, i && sw_task(&core, i)->awake ? on_block_locked(now, i, cpu) : 0, 0);
 }
 
 /*
