@@ -15,7 +15,12 @@ use super::scheduler::{number, run_command, words};
 use crate::LiveError;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands};
+use crate::sys::clock::{monotonic_ns, sleep_until};
 use crate::sys::thread::pass_run_queue;
+
+/// How often an admission is tried for which the kernel finds no memory, and after how long it is tried again.
+const ATTEMPTS: u32 = 20;
+const BETWEEN_NS: u64 = 100_000;
 
 /// What came of an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +52,7 @@ impl Members {
         budget: Span,
     ) -> Result<Admission, LiveError> {
         let mut words = words(task, of, budget)?;
-        let answer = commands.call(Command::Admit, &mut words);
+        let answer = admit(commands, &mut words);
         let has_it = |error: &io::Error| error.raw_os_error() == Some(libc::EALREADY);
         if answer.as_ref().is_err_and(has_it) {
             return Ok(Admission::HasIt);
@@ -82,6 +87,19 @@ impl Members {
         }
         Ok(())
     }
+}
+
+/// Programs in the kernel may not wait for memory, and where they find none for the number of a thread there may be some a moment later.
+fn admit(commands: &Commands, words: &mut [u64; 6]) -> io::Result<()> {
+    for _ in 1..ATTEMPTS {
+        let answer = commands.call(Command::Admit, words);
+        let has_none = |error: &io::Error| error.raw_os_error() == Some(libc::ENOMEM);
+        if !answer.as_ref().is_err_and(has_none) {
+            return answer;
+        }
+        sleep_until(monotonic_ns() + BETWEEN_NS)?;
+    }
+    commands.call(Command::Admit, words)
 }
 
 /// Whether the thread is there, by the kernel's answer to a call that concerns it.
