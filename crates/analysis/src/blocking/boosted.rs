@@ -1,17 +1,14 @@
 //! Blocking by mutexes with FMLP+, which jobs on different CPUs share and wait for suspended: their holders are boosted.
 //!
-//! `docs/theory/blocking.md`, "Jobs that are boosted" and "Sections that come while a job is pending", has the bounds and why tests may count them as
-//! computing.
+//! `docs/theory/blocking.md`, "Jobs that are boosted" and "Sections that come while a job is pending", has the bounds
+//! and why tests may count them as computing.
 
 use shiftwork_model::{CpuId, Protocol, ResourceId, Span, Task, TaskSet};
 
-use super::responses::{Delays, Load, pending_in, response};
+use super::responses::{Delays, Load, STEPS, pending_in, response};
 use super::sections::{Jobs, Sections, at_moments};
 use super::{Blocked, Holding, holdings, locked, matters, sum};
 use crate::Steps;
-
-/// For the responses of all tasks together.
-const STEPS: u64 = 5_000_000;
 
 /// What a task does with mutexes.
 struct User {

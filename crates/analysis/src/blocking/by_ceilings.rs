@@ -1,21 +1,18 @@
 //! Blocking by mutexes with MPCP or DPCP, which jobs on different CPUs share and wait for suspended: their holders are boosted, by
 //! ceilings.
 //!
-//! `docs/theory/blocking.md`, "Jobs that are boosted by ceilings", "Sections on other CPUs" and "Sections that come while a job is pending", has the bounds and why tests may count
-//! them as computing.
+//! `docs/theory/blocking.md`, "Jobs that are boosted by ceilings", "Sections on other CPUs" and "Sections that come while a job is
+//! pending", has the bounds and why tests may count them as computing.
 
 mod responses;
 
 use shiftwork_model::{CpuId, Priority, Protocol, ResourceId, Span, Task, TaskId, TaskSet};
 
-use super::responses::{Load, least};
+use super::responses::{Load, STEPS, least};
 use super::sections::Sections;
 use super::{Blocked, Holding, holdings, is_local, matters, sum};
 use crate::Steps;
 use responses::Round;
-
-/// For the responses of all tasks together.
-const STEPS: u64 = 5_000_000;
 
 /// A section of a job.
 #[derive(Clone, Copy, Debug)]

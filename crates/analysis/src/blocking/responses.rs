@@ -9,6 +9,9 @@ use super::sum;
 use crate::uniprocessor::{fp_response_time, too_much};
 use crate::{Sporadic, Steps};
 
+/// What finding the responses of all tasks together may take.
+pub(super) const STEPS: u64 = 5_000_000;
+
 /// What each job of a task takes of something while it is pending.
 #[derive(Clone, Copy)]
 pub(super) struct Load {

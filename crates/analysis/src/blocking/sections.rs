@@ -13,7 +13,7 @@ use super::sum;
 pub(super) struct Sections {
     /// The lengths of those in which it is boosted, of mutexes for which jobs suspend themselves; the longest first.
     boosted: Vec<Span>,
-    /// Those of mutexes of the CPU alone, for which no job waits that could make another request, with the ceilings; the longest first.
+    /// The lengths of those of mutexes that tasks of the CPU alone use, and their ceilings; the longest first.
     alone: Vec<(Span, u64)>,
 }
 
