@@ -120,6 +120,7 @@ void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u64 now;
 
+	serve_softirqs(cpu);
 	if (!agent_decides) {
 		dispatch(cpu, prev);
 		return;
@@ -160,6 +161,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 i = number_of(p);
 
+	serve_softirqs(cpu);
 	if (i && !is_excess(p, i)) {
 		on_start(p, i, cpu);
 		recheck_number(p, i, cpu);

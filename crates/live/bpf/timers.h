@@ -37,6 +37,9 @@ struct {
 	__uint(max_entries, 4096);
 } alarms SEC(".maps");
 
+/* The softirqs of each CPU that wait, where the kernel says so (x86, since 6.15). */
+extern const u16 __softirq_pending __ksym __weak;
+
 static int loans_due(void *map, u32 *key, struct sw_timer *t);
 
 /* Without timers: when tick() is due, and whether it is to serve the background, whenever that is due otherwise. */
@@ -93,6 +96,25 @@ static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
 	bpf_for(k, 0, 16)
 		if (!bpf_timer_start(&t->timer, at, flags))
 			break;
+}
+
+/*
+ * Has this CPU serve its softirqs that wait, timers among them, before its thread goes on. The kernel leaves those to its
+ * thread ksoftirqd that come while it serves others and the CPU is to be rescheduled; and ksoftirqd is ordinary work, which
+ * managed tasks precede: without this, the timer that ends the budget of one could wait for it, up to the next tick.
+ * A kick that is for a CPU that idles is an interrupt for one that does not, and softirqs are served when an interrupt ends.
+ *
+ * Context: dispatch() or running() of @cpu, its run queue's lock held.
+ */
+static __always_inline void serve_softirqs(s32 cpu)
+{
+	const u16 *pending;
+
+	if (!&__softirq_pending)
+		return;
+	pending = bpf_this_cpu_ptr(&__softirq_pending);
+	if (*pending)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 /*
