@@ -110,7 +110,8 @@ static __always_inline void serve_softirqs(s32 cpu)
 {
 	const u16 *pending;
 
-	if (!&__softirq_pending)
+	/* PREEMPT_RT, where there are none, leaves all softirqs to threads: an interrupt would be for nothing. */
+	if (!has_timers || !&__softirq_pending)
 		return;
 	pending = bpf_this_cpu_ptr(&__softirq_pending);
 	if (*pending)
