@@ -89,6 +89,7 @@ tests! {
         privileges::kernel_without_sched_ext_is_named,
         privileges::malformed_kernel_types_are_reported,
         verifier::verifier_has_little_to_do,
+        verifier::kernel_tells_which_softirqs_wait,
         faults::loader::killed_command_takes_its_scheduler_and_tasks_with_it,
         faults::loader::pinned_scheduler_outlives_the_command,
         faults::loader::tasks_are_scheduled_while_the_command_is_stopped,

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Var;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::system::uname;
@@ -90,6 +92,16 @@ pub fn verifier_has_little_to_do() -> Result<(), String> {
             "followed may be {CEILING} of one program and {ceiling_of_all} of all, which may have {CEILING_OF_SIZE}"
         )),
         true => Ok(()),
+    }
+}
+
+/// The machine serves timers that the kernel left to a thread where this variable says that there are some. A kernel in which it has
+/// another name would load the machine all the same, and its budgets might be late.
+pub fn kernel_tells_which_softirqs_wait() -> Result<(), String> {
+    let types = Btf::from_vmlinux().map_err(|error| error.to_string())?;
+    match types.type_by_name::<Var<'_>>("__softirq_pending") {
+        Some(_) => Ok(()),
+        None => Err("the kernel's types name no such variable".to_owned()),
     }
 }
 

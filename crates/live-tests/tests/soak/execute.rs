@@ -10,7 +10,7 @@ use shiftwork_live::{Class, set_class};
 use shiftwork_model::{Affinity, CpuSet, Instant, Priority, Span, TaskSet};
 
 use super::compact::{Digest, lines};
-use super::draw::TASKS_MAX;
+use super::draw::{TASKS_MAX, USUAL_BYTES};
 use super::judge::{Judge, Rules};
 use super::plan::{Action, Episode, Machine, Plan, Reserved, Step, Task, Work};
 use super::threads::{Passing, Thread, boost, burst};
@@ -98,7 +98,14 @@ pub fn execute(plan: &Plan, patience: u64) -> Result<Summary, String> {
             run.stage.standing.events_lost()
         );
     }
-    run.end(platform)
+    let summary = run.end(platform)?;
+    match summary.lost > 0 && plan.trace_bytes == USUAL_BYTES {
+        true => Err(format!(
+            "{} events found no room, so that little was judged",
+            summary.lost
+        )),
+        false => Ok(summary),
+    }
 }
 
 /// A set with as many tasks and CPUs, for the checkers.

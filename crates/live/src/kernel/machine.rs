@@ -144,11 +144,7 @@ impl Machine for KernelMachine {
     }
 
     fn state(&mut self) -> (u64, Option<&'static str>) {
-        let fault = self.scheduler.fault();
-        let core = self.scheduler.snapshot();
-        core.map_or((0, fault), |mut core| {
-            (core.shifts(), core.fault().or(fault))
-        })
+        self.scheduler.state()
     }
 
     fn overheads(&mut self) -> Option<Overheads> {

@@ -231,16 +231,18 @@ impl Scheduler {
             .then_some("a CPU did not run its assignment for 100 ms although that waited")
     }
 
+    /// The number of shifts so far, and what is wrong with the core, unless decisions go on all the time, or with how it was enacted.
+    pub(crate) fn state(&self) -> (u64, Option<&'static str>) {
+        let core = self.loaded.snapshot();
+        let fault = core.and_then(|mut core| core.fault());
+        (self.loaded.shifts(), fault.or(self.fault()))
+    }
+
     /// Why the scheduler is not loaded any more; `None` as long as it is.
     pub(crate) fn unloaded(&self) -> Option<String> {
         self.loaded
             .unloaded()
             .map(|unloaded| explained(unloaded.reason))
-    }
-
-    /// A copy of the core; `None` if decisions changed it during every attempt.
-    pub(crate) fn snapshot(&self) -> Option<Core> {
-        self.loaded.snapshot()
     }
 
     /// Pins the scheduler, so that it outlives this program.

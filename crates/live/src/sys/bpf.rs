@@ -311,9 +311,15 @@ impl Loaded {
         })
     }
 
-    /// A copy of the core between two decisions; `None` if every attempt was interrupted by a decision.
+    /// How many running jobs were moved to make room so far.
+    pub(crate) fn shifts(&self) -> u64 {
+        read(&raw const self.shared().core.shifts)
+    }
+
+    /// A copy of the core between two decisions; `None` if every attempt was interrupted by a decision. What decides holds
+    /// the lock with interrupts off, so there is nothing to yield to.
     pub(crate) fn snapshot(&self) -> Option<Core> {
-        const TRIES: usize = 1000;
+        const TRIES: usize = 100;
         let shared = self.shared();
         let ticket = || {
             let ticket = &shared.ticket;
@@ -335,7 +341,7 @@ impl Loaded {
             if before == after && before.0 == before.1 {
                 return Core::from_snapshot(&bytes);
             }
-            std::thread::yield_now();
+            std::hint::spin_loop();
         }
         None
     }
