@@ -88,8 +88,14 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	if (prev_number == i) {
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
 		current = READ_ONCE(cpu_at(cpu)->current);
-		if (current == i)
+		if (current == i) {
+			/* It is assigned since, or again, and runs all the time. The timer's end says what is left. */
+			if (cpu_at(cpu)->unarmed) {
+				cpu_at(cpu)->unarmed = 0;
+				arm_budget(cpu, bpf_ktime_get_ns(), 1);
+			}
 			return true;
+		}
 		/* Another task, by a loan. What ended that stops it, but may not have come that far. */
 		if (current)
 			on_stop(current, cpu, true);

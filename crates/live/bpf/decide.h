@@ -57,6 +57,7 @@ struct sw_cpu {
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 excess;		/* throttled task that it runs as ordinary work */
 	u32 idles;		/* it runs nothing, and nothing is on its way to it past the queues */
+	u32 unarmed;		/* no timer ends the budget of `current`: it began, or the timer ended, when it was not assigned to this CPU */
 	u32 pulls;		/* it takes its assignment from a queue, and lets go of its run queue's lock meanwhile */
 	u32 pinned_waits;	/* its queue of ordinary work is not known to be empty */
 	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */
@@ -284,7 +285,8 @@ static __always_inline void commit_and_unlock_here(u64 now, u64 changed, u64 exc
 			if (!agent_decides)
 				write_here(BPF_RB_NO_WAKEUP, SW_E_ASSIGNED, now, runner, cpu, 0);
 		}
-		if (c->current != runner && !(except & sw_bit(cpu)))
+		/* One that is not armed runs on, but has to look what it has left: see pull_assigned(). */
+		if ((c->current != runner || c->unarmed) && !(except & sw_bit(cpu)))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	core_unlock();

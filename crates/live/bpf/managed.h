@@ -159,8 +159,9 @@ static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
 	/* Full memory barrier; pairs with commit_and_unlock_here(). */
 	__sync_lock_test_and_set(&c->current, i);
+	c->unarmed = READ_ONCE(*sw_runner(&core, cpu)) != i;
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met the task that ran before. */
-	if (READ_ONCE(*sw_runner(&core, cpu)) != i && !may_continue(p, i, cpu))
+	if (c->unarmed && !may_continue(p, i, cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left_locked(i));
 }

@@ -222,6 +222,8 @@ SW_FN s64 check_budget(u32 cpu)
 		emit_changes_locked(now, i);
 		if (*sw_runner(&core, cpu) == i)
 			left = budget_left_locked(i);
+		else
+			cpu_at(cpu)->unarmed = 1;
 	}
 	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
