@@ -95,8 +95,8 @@ pub fn verifier_has_little_to_do() -> Result<(), String> {
     }
 }
 
-/// The machine serves timers that the kernel left to a thread where this variable says that there are some. A kernel in which it has
-/// another name would load the machine all the same, and its budgets might be late.
+/// Timers that the kernel left to its thread are served where this variable says that there are some. Where it has another name the
+/// scheduler is loaded all the same, and budgets may end late.
 pub fn kernel_tells_which_softirqs_wait() -> Result<(), String> {
     let types = Btf::from_vmlinux().map_err(|error| error.to_string())?;
     match types.type_by_name::<Var<'_>>("__softirq_pending") {

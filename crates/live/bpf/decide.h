@@ -57,7 +57,7 @@ struct sw_cpu {
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 excess;		/* throttled task that it runs as ordinary work */
 	u32 idles;		/* it runs nothing, and nothing is on its way to it past the queues */
-	u32 unarmed;		/* no timer ends the budget of `current`: it began, or the timer ended, when it was not assigned to this CPU */
+	u32 unarmed;		/* no timer may end the budget of `current`: it began, or its timer ended, while it was not assigned to this CPU */
 	u32 pulls;		/* it takes its assignment from a queue, and lets go of its run queue's lock meanwhile */
 	u32 pinned_waits;	/* its queue of ordinary work is not known to be empty */
 	u32 awaited;		/* assignment that waits since a check, see neglects_assignment() */

@@ -10,6 +10,7 @@ const TURNS_US: [u64; 8] = [10, 13, 17, 25, 40, 61, 110, 200];
 pub const TASKS_MAX: usize = 6;
 /// Events for one page: they are lost in most episodes.
 const SMALL_BYTES: u32 = 4 << 10;
+/// None may be lost.
 pub const USUAL_BYTES: u32 = 4 << 20;
 /// CPUs of the guest.
 const CPUS_MIN: u64 = 3;

@@ -231,7 +231,7 @@ impl Scheduler {
             .then_some("a CPU did not run its assignment for 100 ms although that waited")
     }
 
-    /// The number of shifts so far, and what is wrong with the core, unless decisions go on all the time, or with how it was enacted.
+    /// Shifts so far, and what is wrong with the core (not known where decisions go on all the time) or with how it was enacted.
     pub(crate) fn state(&self) -> (u64, Option<&'static str>) {
         let core = self.loaded.snapshot();
         let fault = core.and_then(|mut core| core.fault());
