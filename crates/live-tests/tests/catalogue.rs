@@ -106,6 +106,7 @@ tests! {
         standing::standing_scheduler_reports_what_its_threads_do within 120,
         standing::standing_scheduler_wakes_the_reader_of_its_events,
         standing::number_of_a_departed_task_is_used_again within 120,
+        standing::records_of_a_backlog_say_what_was_reserved_then,
         standing::cpus::change_to_other_cpus_is_granted within 120,
         standing::cpus::standing_scheduler_loses_and_regains_a_cpu,
         standing::overdrawn_budget_throttles_for_a_bounded_time,

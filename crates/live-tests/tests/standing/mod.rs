@@ -210,6 +210,53 @@ pub fn number_of_a_departed_task_is_used_again() -> Result<(), String> {
     stage.end()
 }
 
+/// However late events are taken, and however few at a time: records say what was reserved when they happened, not what is by now.
+pub fn records_of_a_backlog_say_what_was_reserved_then() -> Result<(), String> {
+    const NUMBER: usize = 5;
+    let mut stage = Stage::load()?;
+    let [one, other] = [Doing::Naps; 2].map(Worker::start);
+    let of_period = |worker: &Worker, ms: u64| Reservation {
+        period: Span::from_ms(ms),
+        deadline: Span::from_ms(ms),
+        on_overrun: OnOverrun::Continue,
+        ..wish(worker, 0b0010)
+    };
+    stage.must_admit(NUMBER, &of_period(&one, 20))?;
+    goes_on(one.number(), 20)?;
+    stage.dismiss(NUMBER)?;
+    stage.must_admit(NUMBER, &of_period(&other, 40))?;
+    goes_on(other.number(), 20)?;
+    let changed = stage.standing.change(task(NUMBER), &of_period(&other, 60));
+    changed.map_err(|error| error.to_string())?;
+    goes_on(other.number(), 20)?;
+    let mut takes = 0;
+    while takes == 0 || stage.standing.has_more_records() {
+        let records = stage.standing.take_records(8);
+        stage
+            .records
+            .extend(records.map_err(|error| error.to_string())?);
+        takes += 1;
+    }
+    let (mut periods, mut now) = (Vec::new(), Span::ZERO);
+    for record in &stage.records {
+        match record.kind {
+            RecordKind::AttributesSet { period, .. } => {
+                periods.push(period);
+                now = period;
+            }
+            RecordKind::Released { deadline, .. } if deadline.since(record.at) != Some(now) => {
+                return Err(format!("{now} is the period: {record:?}"));
+            }
+            _ => {}
+        }
+    }
+    println!("{takes} times 8 events: periods of {periods:?}");
+    match periods == [20, 40, 60].map(Span::from_ms) && takes > 10 {
+        true => stage.end(),
+        false => Err(format!("{:?}", stage.records)),
+    }
+}
+
 /// A thread that computes on the very CPU that it is admitted to is recorded as running at once,
 /// and has its budget and no more.
 pub fn thread_admitted_while_it_runs_has_its_budget_at_once() -> Result<(), String> {

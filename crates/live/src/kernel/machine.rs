@@ -59,6 +59,11 @@ impl KernelMachine {
         )
     }
 
+    /// The next of the events since the last call, at most so many.
+    pub(crate) fn take_events_up_to(&mut self, count: usize) -> Result<Vec<Event>, LiveError> {
+        self.scheduler.take_events(count)
+    }
+
     /// Readable when [`wait_until`](Machine::wait_until) would return early.
     pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
         self.scheduler.poll_fd()
@@ -128,7 +133,7 @@ impl Machine for KernelMachine {
     }
 
     fn take_events(&mut self) -> Result<Vec<Event>, LiveError> {
-        self.scheduler.take_events()
+        self.take_events_up_to(usize::MAX)
     }
 
     fn wait_until(&self, at_ns: u64) {

@@ -181,11 +181,11 @@ impl Scheduler {
         ring.map_err(LiveError::system("open the ring of reports"))
     }
 
-    /// The events since the last call.
-    pub(crate) fn take_events(&mut self) -> Result<Vec<Event>, LiveError> {
+    /// The next of the events since the last call, at most so many.
+    pub(crate) fn take_events(&mut self, count: usize) -> Result<Vec<Event>, LiveError> {
         let bytes = self
             .loaded
-            .take_events()
+            .take_events(count)
             .map_err(LiveError::system("read the trace"))?;
         let events = Event::all(&bytes).enumerate();
         Ok(events

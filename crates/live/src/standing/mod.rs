@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Instant, Order, Platform, Record, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Order, Platform, Priority, Record, Share, Span, TaskId};
 
 use crate::event::Event;
 use crate::host::System;
@@ -52,25 +52,25 @@ pub struct Standing {
     /// The thread that was observed last by each number.
     observed: BTreeMap<TaskId, Pid>,
     translator: EventTranslator,
-    /// What was read or done and is not translated yet.
-    untranslated: VecDeque<Untranslated>,
+    /// What was done, and the instant since which it counts, in ns: events before it are translated without.
+    done: VecDeque<(u64, TaskId, Done)>,
+    /// Whether the last reading has left events.
+    has_more: bool,
     /// Instant of the last event that was translated, in ns.
     latest_ns: u64,
     records: Vec<Record>,
     reaction_max: Span,
 }
 
-/// What the translator learns, in order.
-enum Untranslated {
-    Event(Event),
-    /// These are the task's attributes since this instant, in ns.
-    Attributes(u64, TaskId, [Span; 3]),
+/// What the translator learns beside events.
+enum Done {
+    /// The task has these attributes and this priority from when it next enters.
+    Admitted([Span; 3], Priority),
+    /// These are the task's attributes.
+    Changed([Span; 3]),
     /// Whether a thread is observed by this number.
-    Observed(TaskId, bool),
+    Observed(bool),
 }
-
-/// How much is kept untranslated at most: about as much as fits into the ring.
-const UNTRANSLATED_MAX: usize = 1 << 17;
 
 /// How many tasks there may be: numbers are below.
 const TASKS_MAX: usize = 1_024;
@@ -110,7 +110,8 @@ impl Standing {
             cpus: settings.cpus,
             observed: BTreeMap::new(),
             translator: EventTranslator::standing(&settings.cpus, TASKS_MAX),
-            untranslated: VecDeque::new(),
+            done: VecDeque::new(),
+            has_more: false,
             latest_ns: 0,
             records: Vec::new(),
             reaction_max: Span::ZERO,
@@ -138,9 +139,11 @@ impl Standing {
     /// dismissed first.
     pub fn admit(&mut self, task: TaskId, of: &Reservation) -> Result<bool, LiveError> {
         let parameters = of.parameters(&self.cpus)?;
+        let asked_ns = monotonic_ns();
         let admitted = self.machine.admit(task, &parameters)?;
         if admitted {
-            self.translator.admit(task, of.attributes(), of.priority);
+            let done = Done::Admitted(of.attributes(), of.priority);
+            self.done.push_back((asked_ns, task, done));
         }
         Ok(admitted)
     }
@@ -152,11 +155,8 @@ impl Standing {
     /// If the reservation is invalid.
     pub fn change(&mut self, task: TaskId, of: &Reservation) -> Result<(), LiveError> {
         self.machine.set_server(task, &of.parameters(&self.cpus)?)?;
-        // What happens while events are read comes after this.
-        let changed_ns = monotonic_ns();
-        self.read()?;
-        self.untranslated
-            .push_back(Untranslated::Attributes(changed_ns, task, of.attributes()));
+        let done = Done::Changed(of.attributes());
+        self.done.push_back((monotonic_ns(), task, done));
         self.machine.set_priority(task, of.priority)
     }
 
@@ -196,12 +196,12 @@ impl Standing {
     /// # Errors
     /// If the thread is observed already.
     pub fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
+        let asked_ns = monotonic_ns();
         let observed = self.machine.observe(task, thread)?;
         if observed {
             self.observed.insert(task, thread);
-            self.read()?;
-            self.untranslated
-                .push_back(Untranslated::Observed(task, true));
+            let done = Done::Observed(true);
+            self.done.push_back((asked_ns, task, done));
         }
         Ok(observed)
     }
@@ -217,9 +217,8 @@ impl Standing {
             // Events that were about to be written have been written after this.
             pass_run_queue(thread);
         }
-        self.read()?;
-        self.untranslated
-            .push_back(Untranslated::Observed(task, false));
+        let done = Done::Observed(false);
+        self.done.push_back((monotonic_ns(), task, done));
         Ok(())
     }
 
@@ -229,24 +228,35 @@ impl Standing {
     }
 
     /// The next records, of at most so many `events`, in the order of their instants. CPUs are in the machine's numbers,
-    /// instants of the monotonic clock.
+    /// instants of the monotonic clock. Takes no longer if there are more events, or while others are written.
     ///
     /// # Errors
     /// If the ring cannot be read.
     pub fn take_records(&mut self, events: usize) -> Result<Vec<Record>, LiveError> {
-        if self.untranslated.len() < events {
-            self.read()?;
+        let mut next = self.machine.take_events_up_to(events)?;
+        self.has_more = next.len() == events;
+        // Events that have been taken need not wake a waiting thread any more.
+        self.machine.wait_until(0);
+        // All but those of CPUs that run tasks, and of observed threads, come in order.
+        next.sort_by_key(|event| event.at);
+        for event in next {
+            self.translate_done(event.at);
+            self.translate(event);
         }
-        self.translate(self.untranslated.len().min(events));
+        if !self.has_more {
+            self.translate_done(u64::MAX);
+        }
+        let longest = self.translator.reactions.drain(..).max();
+        self.reaction_max = self.reaction_max.max(longest.unwrap_or_default());
         // Nothing acts upon these: the records say the same.
         self.translator.asking.clear();
         self.translator.overran.clear();
         Ok(std::mem::take(&mut self.records))
     }
 
-    /// Whether [`take_records`](Self::take_records) has left some: a thread that waits is not woken for these.
-    pub fn has_more_records(&self) -> bool {
-        !self.untranslated.is_empty()
+    /// Whether [`take_records`](Self::take_records) may have left some: a thread that waits is not woken for these.
+    pub const fn has_more_records(&self) -> bool {
+        self.has_more
     }
 
     /// What observed threads did since the last call; to be called after [`take_records`](Self::take_records).
@@ -259,43 +269,31 @@ impl Standing {
         std::mem::replace(&mut self.reaction_max, Span::ZERO)
     }
 
-    /// Reads the events that there are. All but those of CPUs that run tasks, and of observed threads, come in order.
-    fn read(&mut self) -> Result<(), LiveError> {
-        let mut events = self.machine.take_events()?;
-        // Events that have been taken need not wake a waiting thread any more.
-        self.machine.wait_until(0);
-        events.sort_by_key(|event| event.at);
-        self.untranslated
-            .extend(events.into_iter().map(Untranslated::Event));
-        if self.untranslated.len() > UNTRANSLATED_MAX {
-            self.translate(self.untranslated.len());
-        }
-        Ok(())
+    /// An event that comes so late that later ones have been translated has their instant.
+    fn translate(&mut self, mut event: Event) {
+        event.at = event.at.max(self.latest_ns);
+        self.latest_ns = event.at;
+        self.translator.take(event, &mut self.records);
     }
 
-    /// Translates the next of what was read or done. An event that comes so late that later ones have been translated has their
-    /// instant.
-    fn translate(&mut self, count: usize) {
-        for next in self.untranslated.drain(..count) {
-            match next {
-                Untranslated::Event(mut event) => {
-                    event.at = event.at.max(self.latest_ns);
-                    self.latest_ns = event.at;
-                    self.translator.take(event, &mut self.records);
+    /// Translates what was done until this instant.
+    fn translate_done(&mut self, until_ns: u64) {
+        while self.done.front().is_some_and(|&(at, ..)| at <= until_ns)
+            && let Some((at_ns, task, done)) = self.done.pop_front()
+        {
+            match done {
+                Done::Admitted(attributes, priority) => {
+                    self.translator.admit(task, attributes, priority);
                 }
-                Untranslated::Attributes(at_ns, task, attributes) => {
+                Done::Changed(attributes) => {
                     // Never before the records that there are.
                     let at = Instant::from_ns(at_ns.max(self.latest_ns));
                     self.translator
                         .set_attributes(at, task, attributes, &mut self.records);
                 }
-                Untranslated::Observed(task, is_observed) => {
-                    self.translator.set_observed(task, is_observed);
-                }
+                Done::Observed(is_observed) => self.translator.set_observed(task, is_observed),
             }
         }
-        let longest = self.translator.reactions.drain(..).max();
-        self.reaction_max = self.reaction_max.max(longest.unwrap_or_default());
     }
 
     /// How many events found no room so far.

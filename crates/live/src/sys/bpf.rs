@@ -218,13 +218,15 @@ impl Loaded {
         MutexHolders::new(map.as_fd())
     }
 
-    /// The events since the last call, one after the other, as bytes.
+    /// The next of the events since the last call, at most so many, one after the other, as bytes.
     ///
     /// # Errors
     /// The error of libbpf.
-    pub(crate) fn take_events(&mut self) -> io::Result<Vec<u8>> {
-        self.ring.consume().map_err(io::Error::other)?;
-        Ok(self.events.take())
+    pub(crate) fn take_events(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        match self.ring.consume_raw_n(count) {
+            failed @ ..0 => Err(io::Error::from_raw_os_error(failed.saturating_neg())),
+            _ => Ok(self.events.take()),
+        }
     }
 
     /// Notifies a thread when `tick` is due earlier than it answered.
