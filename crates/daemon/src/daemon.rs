@@ -52,8 +52,9 @@ const TASKS_MAX: usize = 1_023;
 /// Size of the ring buffer for scheduling events: some seconds of a busy machine.
 const TRACE_BYTES: u32 = 4 << 20;
 
-/// Maximum number of scheduling events that are processed before calls are: some milliseconds.
-const EVENTS_AT_ONCE: usize = 512;
+/// Maximum number of scheduling events that are processed before calls are: some milliseconds. As long as events are left it doubles,
+/// to the second number at most: the daemon catches up the better the further it is behind, and answers in between.
+const EVENTS_AT_ONCE: [usize; 2] = [512, 8_192];
 
 /// Approximate maximum size of the recording of a miss.
 const FILE_BYTES: usize = 16 << 20;
@@ -96,6 +97,8 @@ pub struct Daemon {
     now: Instant,
     /// Until when it is known what tasks did: while scheduling events are pending, less than `now`.
     known_until: Instant,
+    /// See [`EVENTS_AT_ONCE`].
+    events_at_once: usize,
     /// What happened to tasks during calls since the last [`poll`](Self::poll).
     notices: Vec<TaskNotice>,
     capacities: Capacities,
@@ -238,6 +241,7 @@ impl Daemon {
             since: now,
             now,
             known_until: now,
+            events_at_once: EVENTS_AT_ONCE[0],
             notices: Vec::new(),
             capacities,
             loads: BTreeMap::new(),
@@ -279,12 +283,12 @@ impl Daemon {
         self.backend.events()
     }
 
-    /// Whether [`poll`](Self::poll) has left scheduling events that are pending.
-    pub fn has_more_events(&self) -> bool {
-        self.backend.has_more_records()
+    /// Whether [`poll`](Self::poll) has left scheduling events that are pending, or work that is due.
+    pub fn has_more_work(&self) -> bool {
+        self.backend.has_more_records() || self.has_due_affinity_requests()
     }
 
-    /// Processes pending scheduling events, a bounded number of them, and work that is due.
+    /// Processes pending scheduling events and work that is due, a bounded part of both.
     ///
     /// # Errors
     /// If the events cannot be read.
@@ -296,7 +300,7 @@ impl Daemon {
         };
         self.now = now;
         let mut batch = Batch::default();
-        for record in self.backend.take_records(EVENTS_AT_ONCE)? {
+        for record in self.backend.take_records(self.events_at_once)? {
             self.known_until = self.known_until.max(record.at);
             self.recorder.record(&record);
             outcome.misses.extend(self.statistics.record(&record));
@@ -304,7 +308,11 @@ impl Daemon {
         }
         self.send_overrun_signals(batch.overran);
         outcome.notices.extend(self.handle_affinity_requests(now));
-        if !self.has_more_events() {
+        let [first, most] = EVENTS_AT_ONCE;
+        if self.backend.has_more_records() {
+            self.events_at_once = most.min(2 * self.events_at_once);
+        } else {
+            self.events_at_once = first;
             self.known_until = now;
         }
         let known_until = self.known_until;

@@ -150,7 +150,7 @@ fn step(
 /// Waits for callers, scheduling events, a timeout of the server, or [`POLL_INTERVAL`].
 fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     let now = now();
-    let until = match daemon.has_more_events() {
+    let until = match daemon.has_more_work() {
         true => now,
         false => server.wake_at().min(now + POLL_INTERVAL),
     };

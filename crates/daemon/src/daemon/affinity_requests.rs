@@ -15,10 +15,15 @@ use crate::socket::{RateLimit, TokenBucket};
 /// Time in which an account may have one more request handled; at once it may have one of each of its tasks.
 const INTERVAL: Span = Span::from_ms(250);
 
+/// Number of requests that are handled before calls are: a decision may take milliseconds.
+const REQUESTS_AT_ONCE: usize = 4;
+
 /// What is requested, in the order in which the tasks came; each task at most once.
 #[derive(Debug, Default)]
 pub(super) struct AffinityRequests {
     waiting: Vec<AffinityRequest>,
+    /// Whether requests wait only because enough were handled at once.
+    are_due: bool,
     /// Of the accounts that had requests handled lately.
     buckets: BTreeMap<u32, TokenBucket>,
 }
@@ -52,10 +57,15 @@ impl Daemon {
         }
     }
 
-    /// Handles the requests that are due.
+    /// Whether [`handle_affinity_requests`](Self::handle_affinity_requests) has left requests that are due.
+    pub(super) const fn has_due_affinity_requests(&self) -> bool {
+        self.affinity_requests.are_due
+    }
+
+    /// Handles the requests that are due, a bounded number of them.
     ///
     /// # Cost
-    /// Linear in the tasks, and a decision on each request.
+    /// Linear in the tasks, and a decision on each request that is handled.
     pub(super) fn handle_affinity_requests(&mut self, now: Instant) -> Vec<TaskNotice> {
         if self.affinity_requests.waiting.is_empty() {
             return Vec::new();
@@ -68,7 +78,13 @@ impl Daemon {
         let mut buckets = requests.buckets;
         buckets.retain(|_, bucket| !bucket.is_full(now));
         let mut notices = Vec::new();
+        let mut handled = 0;
         for request in requests.waiting {
+            if handled == REQUESTS_AT_ONCE {
+                self.affinity_requests.are_due = true;
+                self.affinity_requests.waiting.push(request);
+                continue;
+            }
             let Some(reserved) = self.table.task(request.task) else {
                 continue;
             };
@@ -82,6 +98,7 @@ impl Daemon {
                 self.affinity_requests.waiting.push(request);
                 continue;
             }
+            handled += 1;
             notices.extend(self.handle_affinity_request(&request));
         }
         self.affinity_requests.buckets = buckets;

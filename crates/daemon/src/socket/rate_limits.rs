@@ -25,9 +25,12 @@ pub struct SocketLimits {
     pub backoff: Span,
     /// Pause in accepting connections after this process ran out of descriptors or memory.
     pub accept_backoff: Span,
-    /// Maximum numbers of calls answered, of connections accepted, and of events and timers handled per
-    /// [`Server::serve`](super::Server::serve); the daemon processes scheduling events in between.
+    /// Maximum numbers of connections accepted, and of events and timers handled per [`Server::serve`](super::Server::serve);
+    /// the daemon processes scheduling events in between.
     pub batch: usize,
+    /// Maximum number of calls answered per [`Server::serve`](super::Server::serve): a new connection waits meanwhile, and a
+    /// call may take milliseconds.
+    pub calls: usize,
 }
 
 /// Default rate of calls and new connections of a user.
@@ -60,6 +63,7 @@ impl Default for SocketLimits {
             accept_backoff: Span::from_ms(100),
             // Some 20 µs each.
             batch: 16,
+            calls: 4,
         }
     }
 }

@@ -132,7 +132,7 @@ impl Server {
     /// If epoll fails. No connection is closed, and the next call may succeed.
     ///
     /// # Cost
-    /// At most `limits.batch` calls, as many reads and writes, and as many accepted connections.
+    /// At most `limits.calls` calls, `limits.batch` reads and writes, and as many accepted connections.
     pub fn serve(&mut self, now: Instant, service: &mut dyn Service) -> io::Result<()> {
         self.resume_accepting(now);
         self.expire(now);
@@ -142,7 +142,7 @@ impl Server {
                 _ => self.transfer(number, happened, now),
             }
         }
-        for _ in 0..self.limits.batch {
+        for _ in 0..self.limits.calls {
             let Some(number) = self.queue.pop() else {
                 break;
             };

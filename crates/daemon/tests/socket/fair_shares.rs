@@ -173,6 +173,7 @@ fn users_share_connections_and_are_served_round_robin() {
         connections: 10,
         root_connections: 2,
         batch: 1,
+        calls: 1,
         ..SocketLimits::default()
     };
     let mut test = TestServer::new(limits);

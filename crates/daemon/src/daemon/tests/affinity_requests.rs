@@ -113,3 +113,31 @@ fn request_of_an_earlier_thread_with_the_number_is_dropped() {
     let of_next = status.tasks.iter().find(|it| it.task == next).unwrap();
     assert_eq!(of_next.reservation.cpus.as_deref(), Some("1"));
 }
+
+#[test]
+fn few_requests_are_handled_before_calls_are() {
+    let mut test = TestDaemon::start("");
+    let tasks: Vec<(u32, u32)> = (0..10)
+        .map(|index| {
+            let (thread, user) = (20 + index, 1_100 + index);
+            test.thread(thread, user);
+            (
+                test.admit_with(user, thread, reservation(2, 100)).unwrap(),
+                thread,
+            )
+        })
+        .collect();
+    for (task, thread) in &tasks {
+        test.request(*task, *thread, "3");
+    }
+    let served = |test: &TestDaemon| {
+        let is_served = |(task, _): &&(u32, u32)| test.is_served(*task);
+        tasks.iter().filter(is_served).count()
+    };
+    let mut progress = vec![served(&test)];
+    while test.daemon.has_more_work() {
+        test.poll();
+        progress.push(served(&test));
+    }
+    assert_eq!(progress, [0, 4, 8, 10]);
+}

@@ -257,6 +257,40 @@ fn lost_events_are_made_up_for() {
 }
 
 #[test]
+fn daemon_catches_up_the_better_the_further_it_is_behind() {
+    let mut test = with_saved_task();
+    let job = JobId {
+        task: TaskId::from_index(0),
+        number: 1,
+    };
+    let interrupted = Record {
+        at: test.now,
+        kind: RecordKind::Interrupted {
+            job,
+            time: Span::ZERO,
+        },
+    };
+    for events in [40_000, 600] {
+        test.world.borrow_mut().records = vec![interrupted.clone(); events];
+        let mut processed = Vec::new();
+        let mut left = events;
+        while left > 0 {
+            test.poll();
+            let before = std::mem::replace(&mut left, test.world.borrow().records.len());
+            assert_eq!(test.daemon.has_more_work(), left > 0);
+            processed.push(before - left);
+        }
+        match events {
+            600 => assert_eq!(processed, [512, 88]),
+            _ => assert_eq!(
+                processed,
+                [512, 1_024, 2_048, 4_096, 8_192, 8_192, 8_192, 7_744]
+            ),
+        }
+    }
+}
+
+#[test]
 fn backlog_of_events_is_processed_in_parts_and_makes_up_no_miss() {
     let mut test = with_saved_task();
     let task = TaskId::from_index(0);
@@ -281,11 +315,11 @@ fn backlog_of_events_is_processed_in_parts_and_makes_up_no_miss() {
     push(&test, 600, RecordKind::Completed { job });
     test.now += Span::from_ms(50);
     assert_eq!(test.poll().misses, []);
-    assert!(test.daemon.has_more_events());
+    assert!(test.daemon.has_more_work());
     let counters = *test.daemon.statistics.of(task).unwrap();
     assert_eq!((counters.jobs, counters.misses), (0, 0));
     assert_eq!(test.poll().misses, []);
-    assert!(!test.daemon.has_more_events());
+    assert!(!test.daemon.has_more_work());
     let counters = *test.daemon.statistics.of(task).unwrap();
     assert_eq!((counters.jobs, counters.misses), (1, 0));
 }
