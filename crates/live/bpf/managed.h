@@ -157,6 +157,8 @@ static __always_inline void on_start(struct task_struct *p, u32 i, s32 cpu)
 	WRITE_ONCE(managed_at(i)->queued, 0);
 	/* Emitted first: another CPU that finds it running may emit at once that it stops. */
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
+	/* Written first: who finds the task running while it is assigned here interrupts it if it may be without a timer. */
+	WRITE_ONCE(c->unarmed, 1);
 	/* Full memory barrier; pairs with commit_and_unlock_here(). */
 	__sync_lock_test_and_set(&c->current, i);
 	c->unarmed = READ_ONCE(*sw_runner(&core, cpu)) != i;
