@@ -120,6 +120,9 @@ pub trait Scheduler: SchedulerBackend {
     /// Number of events that were lost so far.
     fn events_lost(&self) -> u64;
 
+    /// How often a thread that waited for a lock lent its reservation to the holder so far.
+    fn loans_made(&self) -> u64;
+
     /// Why the kernel unloaded the scheduler; `None` while it is loaded.
     fn unloaded(&mut self) -> Option<String>;
 

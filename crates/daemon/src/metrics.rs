@@ -37,6 +37,8 @@ pub(crate) struct Totals {
     pub problems: u64,
     /// Number of reservations that were lost, without a request of their owners.
     pub reservations_lost: u64,
+    /// How often a thread that waited for a lock lent its reservation.
+    pub loans: u64,
 }
 
 /// Value of a metric of a task, from its status and its counters.
@@ -173,8 +175,8 @@ fn text(status: &Status, statistics: &TaskStatistics, totals: Totals) -> String 
     header(&mut out, "deadline_misses_total", "counter", help);
     sample(&mut out, "deadline_misses_total", "", status.misses as f64);
     let help = "Scheduling events lost because the ring buffer was full";
-    header(&mut out, "facts_lost_total", "counter", help);
-    sample(&mut out, "facts_lost_total", "", status.lost as f64);
+    header(&mut out, "events_lost_total", "counter", help);
+    sample(&mut out, "events_lost_total", "", status.lost as f64);
     for (name, kind, help, value) in [
         (
             "problems",
@@ -193,6 +195,12 @@ fn text(status: &Status, statistics: &TaskStatistics, totals: Totals) -> String 
             "counter",
             "Reservations that were lost, at least for a time, without a request of their owners",
             totals.reservations_lost,
+        ),
+        (
+            "loans_total",
+            "counter",
+            "Times that a thread which waited for a lock lent its reservation to the holder",
+            totals.loans,
         ),
     ] {
         header(&mut out, name, kind, help);

@@ -77,6 +77,10 @@ impl Scheduler for FakeScheduler {
         Some(CpuSet::first(self.cpus))
     }
 
+    fn loans_made(&self) -> u64 {
+        0
+    }
+
     fn events_lost(&self) -> u64 {
         0
     }

@@ -204,6 +204,10 @@ impl Scheduler for SchedExtBackend {
         self.scheduler.events_lost()
     }
 
+    fn loans_made(&self) -> u64 {
+        self.scheduler.loans_made()
+    }
+
     fn unloaded(&mut self) -> Option<String> {
         self.scheduler.unloaded()
     }

@@ -66,6 +66,7 @@ impl Daemon {
         let totals = Totals {
             problems: self.problems.count(),
             reservations_lost: self.reservations_lost,
+            loans: self.backend.loans_made(),
         };
         let files = self.state.files();
         let written = metrics::write(&**files, &path, &status, &self.statistics, totals);

@@ -157,6 +157,10 @@ impl Scheduler for FakeScheduler {
         })
     }
 
+    fn loans_made(&self) -> u64 {
+        7
+    }
+
     fn events_lost(&self) -> u64 {
         self.world.borrow().events_lost
     }
