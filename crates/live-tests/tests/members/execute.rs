@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shiftwork_client::{Client, Reservation};
+use shiftwork_client::{Client, OnOverrun, Reservation};
 
 use super::draw::Step;
 use super::judge::{Longest, Quota};
@@ -217,7 +217,16 @@ impl World {
 
     /// Its reservation is gone soon after, and the former user cannot change it meanwhile.
     fn set_user_id(&mut self, member: usize, wanted: &Reservation) -> Answer {
-        let answer = self.members[member].order(&format!("set-uid {}", json(wanted)?))?;
+        // A program that is executed handles no signal: one for an overrun would end it.
+        let on_overrun = match wanted.on_overrun {
+            Some(OnOverrun::Signal) => Some(OnOverrun::Continue),
+            other => other,
+        };
+        let wanted = Reservation {
+            on_overrun,
+            ..wanted.clone()
+        };
+        let answer = self.members[member].order(&format!("set-uid {}", json(&wanted)?))?;
         let Ok(text) = &answer else {
             return Ok(answer);
         };
