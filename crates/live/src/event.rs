@@ -206,7 +206,7 @@ pub(crate) struct Event {
 }
 
 /// `sizeof(struct sw_event)`.
-const BYTES: usize = 24;
+pub(crate) const BYTES: usize = 24;
 
 impl Event {
     /// The events in these bytes of the ring. What cannot be read, which is a bug of ours, is left out.

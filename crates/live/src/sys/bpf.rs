@@ -29,6 +29,7 @@ use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapHandle, RingBuffer, libbpf_sys};
 use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
+use crate::event;
 use crate::preflight::THROTTLED_MAX;
 use log::{LOG_VARIABLE, capture_log, reason_line};
 use ring::{open_ring, poll_fd, wait_for};
@@ -76,6 +77,9 @@ pub(crate) enum DecisionSite {
     Agent(u32),
 }
 
+/// What the kernel's ring takes for an event besides.
+const HEADER_BYTES: usize = 8;
+
 /// The programs, loaded and attached as the machine's scheduler. Dropping this unloads them.
 pub(crate) struct Loaded {
     skel: BpfSkel<'static>,
@@ -83,6 +87,8 @@ pub(crate) struct Loaded {
     /// By the names of their programs.
     tracepoints: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
+    /// How many events the ring holds.
+    ring_capacity: usize,
     events: Rc<RefCell<Vec<u8>>>,
     /// The pinned files, and their folder.
     pins: Vec<PathBuf>,
@@ -188,6 +194,7 @@ impl Loaded {
             scheduler: Some(scheduler),
             tracepoints,
             ring,
+            ring_capacity: room as usize / (HEADER_BYTES + event::BYTES),
             events,
             pins: Vec::new(),
         })
@@ -218,12 +225,13 @@ impl Loaded {
         MutexHolders::new(map.as_fd())
     }
 
-    /// The next of the events since the last call, at most so many, one after the other, as bytes.
+    /// The next of the events since the last call, at most so many, one after the other, as bytes. Never more than the ring holds: all
+    /// that were written before the call, and not for ever those that are written meanwhile.
     ///
     /// # Errors
     /// The error of libbpf.
     pub(crate) fn take_events(&mut self, count: usize) -> io::Result<Vec<u8>> {
-        match self.ring.consume_raw_n(count) {
+        match self.ring.consume_raw_n(count.min(self.ring_capacity)) {
             failed @ ..0 => Err(io::Error::from_raw_os_error(failed.saturating_neg())),
             _ => Ok(self.events.take()),
         }
