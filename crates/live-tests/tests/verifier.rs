@@ -95,14 +95,16 @@ pub fn verifier_has_little_to_do() -> Result<(), String> {
     }
 }
 
-/// Timers that the kernel left to its thread are served where this variable says that there are some. Where it has another name the
-/// scheduler is loaded all the same, and budgets may end late.
+/// Timers that the kernel left to its thread are served where these variables say that there are some, or may be. Where they have other
+/// names the scheduler is loaded all the same, and budgets may end late.
 pub fn kernel_tells_which_softirqs_wait() -> Result<(), String> {
     let types = Btf::from_vmlinux().map_err(|error| error.to_string())?;
-    match types.type_by_name::<Var<'_>>("__softirq_pending") {
-        Some(_) => Ok(()),
-        None => Err("the kernel's types name no such variable".to_owned()),
+    for name in ["__softirq_pending", "__preempt_count"] {
+        if types.type_by_name::<Var<'_>>(name).is_none() {
+            return Err(format!("the kernel's types name no variable {name}"));
+        }
     }
+    Ok(())
 }
 
 /// A loaded program.

@@ -243,6 +243,19 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
 }
 
 /*
+ * A tick of the CPU that runs @p. Softirqs that it interrupts end soon, whatever waits by then: serving them takes until the next
+ * tick at most. What waits is left to ksoftirqd, without a word if that has been woken before. So the CPU looks what to run after
+ * these, and has them served: see serve_softirqs().
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
+void BPF_STRUCT_OPS(shiftwork_tick, struct task_struct *p)
+{
+	if (interrupts_softirqs())
+		scx_bpf_task_set_slice(p, 0);
+}
+
+/*
  * The kernel lets @p use these CPUs now.
  *
  * Context: callback with the run queue's lock of @p held, interrupts off.
@@ -477,6 +490,7 @@ SCX_OPS_DEFINE(shiftwork,
 	       .running = (void *)shiftwork_running,
 	       .stopping = (void *)shiftwork_stopping,
 	       .quiescent = (void *)shiftwork_quiescent,
+	       .tick = (void *)shiftwork_tick,
 	       .yield = (void *)shiftwork_yield,
 	       .set_cpumask = (void *)shiftwork_set_cpumask,
 	       .enable = (void *)shiftwork_enable,

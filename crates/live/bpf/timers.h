@@ -40,6 +40,12 @@ struct {
 /* The softirqs of each CPU that wait, where the kernel says so (x86, since 6.15). */
 extern const u16 __softirq_pending __ksym __weak;
 
+/* What each CPU is in: interrupts, softirqs. Where the kernel says so, as above. */
+extern const int __preempt_count __ksym __weak;
+
+/* Of __preempt_count, while the CPU serves softirqs: SOFTIRQ_OFFSET. */
+#define SW_SERVES_SOFTIRQS 0x100
+
 static int loans_due(void *map, u32 *key, struct sw_timer *t);
 
 /* Without timers: when tick() is due, and whether it is to serve the background, whenever that is due otherwise. */
@@ -116,6 +122,21 @@ static __always_inline void serve_softirqs(s32 cpu)
 	pending = bpf_this_cpu_ptr(&__softirq_pending);
 	if (*pending)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/*
+ * Whether this CPU's softirqs are interrupted by what calls this.
+ *
+ * Context: hard interrupt.
+ */
+static __always_inline bool interrupts_softirqs(void)
+{
+	const int *count;
+
+	if (!has_timers || !&__preempt_count)
+		return false;
+	count = bpf_this_cpu_ptr(&__preempt_count);
+	return *count & SW_SERVES_SOFTIRQS;
 }
 
 /*
