@@ -67,6 +67,7 @@ impl Daemon {
     /// # Cost
     /// Linear in the tasks, and a decision on each request that is handled.
     pub(super) fn handle_affinity_requests(&mut self, now: Instant) -> Vec<TaskNotice> {
+        self.affinity_requests.are_due = false;
         if self.affinity_requests.waiting.is_empty() {
             return Vec::new();
         }
