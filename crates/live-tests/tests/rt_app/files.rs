@@ -3,7 +3,7 @@
 //! Threads are named `t` and a digit, and have a CPU whenever they want one, but where a file binds them to one. What happens is
 //! far enough apart for the emulator. There a CPU waits while others are executed, so that loops that rt-app counts (`run`)
 //! take longer beside others: where threads compute at the same time they do so for a time (`runtime`). That passes while a thread
-//! waits for a CPU, too, and the kernel leaves threads that wake up at the same time on one CPU as often as not: those are
+//! waits for a CPU, too, and the kernel may leave threads that wake up at the same time on one CPU for a while: those are
 //! `SCHED_FIFO` threads, which it moves at once. All that is released by time begins with a delay: only then are the threads of
 //! rt-app all started. What starting takes counts against budgets, which are larger than the work for that.
 
